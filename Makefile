@@ -1,0 +1,42 @@
+# Each recipe is the plain command one could type; CONTRIBUTING.md says more.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench clean
+
+PYTHON ?= python3
+BIN := .venv/bin
+APT := apt-get install -y python3 python3-venv make
+
+help: ## Show the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+
+setup: .venv/.ok ## Create .venv with pinned versions (minutes once, then instant)
+
+.venv/.ok: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "tune_guard needs Python 3.11 or newer as $(PYTHON). On Debian: $(APT)"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || \
+	  { echo "$(PYTHON) cannot create environments. On Debian: $(APT)"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -c constraints.txt -e '.[all,dev]'
+	@touch $@
+
+demo: setup ## Run a Ray sweep and an Optuna study on real data, compare the reasons
+	$(BIN)/python -m examples.demo
+
+test: setup ## Run every test
+	$(BIN)/pytest -n 2 --ignore=tests/integration
+	$(BIN)/pytest tests/integration
+
+check: setup ## Lint, formatting, types, direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup ## Measure the guard's cost (minutes)
+	$(BIN)/python -m tests.benchmarks
+
+clean: ## Remove the environment and every cache
+	rm -rf .venv .*_cache .hypothesis dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
