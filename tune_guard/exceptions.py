@@ -1,0 +1,34 @@
+"""The errors that tune_guard raises on purpose: all of them at construction."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TuneGuardError(Exception):
+    """Base of every error that tune_guard raises on purpose."""
+
+
+class ConfigError(TuneGuardError, ValueError):
+    """A configuration that cannot be meant: wrong value, name or combination."""
+
+
+class SourceError(TuneGuardError):
+    """A sweep that cannot be read: missing, of an unknown kind, or empty."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a hint that names the nearest known words, or all of them.
+
+    Example:
+        >>> did_you_mean("patiense", ["patience", "window"])
+        'Did you mean `patience`?'
+        >>> did_you_mean("x", ["a", "b"])
+        'Known: `a`, `b`.'
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(word, names, n=3)
+    if near:
+        return "Did you mean " + " or ".join(f"`{name}`" for name in near) + "?"
+    return "Known: " + ", ".join(f"`{name}`" for name in names) + "."

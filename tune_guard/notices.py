@@ -1,0 +1,45 @@
+"""Say each thing once: notices that a sweep of thousands of trials must not repeat."""
+
+from __future__ import annotations
+
+import logging
+
+logger = logging.getLogger("tune_guard")
+
+_MOST_KEPT = 1000
+
+
+class Notices:
+    """Log a message the first time its topic comes up, and never again.
+
+    One instance is shared by all trials of a sweep, so that a missing key is
+    named once and not once per trial. It holds plain text only and can be
+    pickled at any time.
+
+    Example:
+        >>> notices = Notices()
+        >>> notices.once("lr", "no learning rate was reported")
+        True
+        >>> notices.once("lr", "no learning rate was reported")
+        False
+    """
+
+    def __init__(self) -> None:
+        self.messages: dict[str, str] = {}
+
+    def once(self, topic: str, message: str) -> bool:
+        """Log ``message`` as a warning unless ``topic`` was named before.
+
+        Args:
+            topic: What the message is about; the same topic is silent later.
+
+            message: One sentence a person can act on.
+
+        Returns:
+            Whether the message was logged now.
+        """
+        if topic in self.messages or len(self.messages) >= _MOST_KEPT:
+            return False
+        self.messages[topic] = message
+        logger.warning("%s", message)
+        return True

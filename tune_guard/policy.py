@@ -1,0 +1,271 @@
+"""Which rules watch a trial, on which metric, and what each may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from tune_guard.exceptions import ConfigError, did_you_mean
+from tune_guard.observation import Keys
+from tune_guard.rules import (
+    AmpScaleCollapse,
+    Divergence,
+    GpuFault,
+    GradientExplosion,
+    LearningRateFloor,
+    NonFinite,
+    NoProgress,
+    Plateau,
+    Relapse,
+    SlowStep,
+    ThermalThrottle,
+)
+from tune_guard.rules.base import Mode, Rule
+from tune_guard.rules.registry import known_rules
+
+Action = Literal["stop", "warn", "off"]
+ACTIONS = ("stop", "warn", "off")
+EVERY_RULE = "*"
+
+DEFAULT: tuple[Rule, ...] = (
+    NonFinite(),
+    AmpScaleCollapse(),
+    GradientExplosion(),
+    Divergence(),
+    NoProgress(),
+    Relapse(),
+    GpuFault(),
+    ThermalThrottle(),
+    SlowStep(),
+)
+"""The rules that are safe without being asked for; see each rule's figures."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The rules of a sweep and what they need to know about it.
+
+    Args:
+        metric: Key of the objective in the reports; ``a/b`` is found nested.
+
+        mode: ``min`` or ``max``. None only where the host knows the direction
+            (an Optuna study): it is never guessed from the metric's name.
+
+        rules: The rules; each id at most once.
+
+        warmup_steps: Steps below this one are warm-up: stability and progress
+            rules watch but do not cut. In units of the reported step.
+
+        budget_steps: Steps that a full trial runs, or None when unknown. In
+            units of the reported step.
+
+        keys: Under which keys the other signals are found.
+
+        actions: What each rule may do: ``stop`` (cut), ``warn`` (record only)
+            or ``off``, by rule id; ``*`` stands for all others.
+
+        fresh_key: Marker of the evaluation that produced the metric: a value
+            counts only when its marker moved. For trainers that repeat the
+            last value between evaluations.
+
+        ignore_where: Reports that hold all these values are not judged, such
+            as ``{"sanity_checking": True}``.
+
+        holdout: Share of the condemned trials (never by fatal rules) that run
+            on, so that the sweep measures its own false kills; 0 to below 1.
+
+    Raises:
+        ConfigError: If a value cannot be meant.
+
+    Example:
+        >>> policy = Policy.default("val_loss", "min", warmup_steps=5, patience=20)
+        >>> policy.rule("plateau").patience
+        20
+    """
+
+    metric: str
+    mode: Mode | None = None
+    rules: tuple[Rule, ...] = DEFAULT
+    warmup_steps: int = 0
+    budget_steps: int | None = None
+    keys: Keys = field(default_factory=Keys)
+    actions: Mapping[str, Action] = field(default_factory=dict)
+    fresh_key: str | None = None
+    ignore_where: Mapping[str, Any] = field(default_factory=dict)
+    holdout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.metric, str) or not self.metric.strip():
+            _refuse("metric", "the key of the objective", self.metric, "Name one key.")
+        if self.mode not in ("min", "max", None):
+            advice = "Say whether a lower or a higher value is better."
+            _refuse("mode", "'min' or 'max'", self.mode, advice)
+        object.__setattr__(self, "rules", tuple(self.rules))
+        self._check_numbers()
+        self._check_rules()
+
+    def _check_numbers(self) -> None:
+        if not _whole(self.warmup_steps) or self.warmup_steps < 0:
+            advice = "Use 0 for no warm-up."
+            _refuse("warmup_steps", "a whole number >= 0", self.warmup_steps, advice)
+        budget = self.budget_steps
+        if budget is not None and (not _whole(budget) or budget < 1):
+            advice = "Give the steps of a full trial, or None when unknown."
+            _refuse("budget_steps", "a whole number >= 1", budget, advice)
+        if not isinstance(self.holdout, (int, float)) or not 0 <= self.holdout < 1:
+            advice = "0.05 lets 5% of the condemned trials run on."
+            _refuse("holdout", "a share from 0 to below 1", self.holdout, advice)
+
+    def _check_rules(self) -> None:
+        for rule in self.rules:
+            if not isinstance(rule, Rule):
+                advice = "Pass instances, such as `NonFinite()`."
+                _refuse("rules", "rules", rule, advice)
+        ids = [rule.id for rule in self.rules]
+        twice = sorted({rule_id for rule_id in ids if ids.count(rule_id) > 1})
+        if twice:
+            _refuse("rules", "different rules", twice, "Keep each rule once.")
+        known = {*ids, *known_rules(), EVERY_RULE}
+        for rule_id, action in self.actions.items():
+            if rule_id not in known:
+                msg = f"`actions` names no rule: {rule_id!r}. {did_you_mean(rule_id, known)}"
+                raise ConfigError(msg)
+            if action not in ACTIONS:
+                _refuse(f"actions[{rule_id!r}]", "stop, warn or off", action, "Pick one.")
+
+    @classmethod
+    def default(
+        cls,
+        metric: str,
+        mode: Mode | None = None,
+        *,
+        warmup_steps: int = 0,
+        patience: int | None = None,
+        target: float | None = None,
+        budget_steps: int | None = None,
+        **more: Any,
+    ) -> Policy:
+        """Return the policy that cuts only what is measured safe.
+
+        Args:
+            metric: Key of the objective.
+
+            mode: ``min`` or ``max``.
+
+            warmup_steps: Steps below this one are warm-up.
+
+            patience: Arms the plateau rule: cut after so many evaluations
+                without a gain. See :class:`~tune_guard.rules.Plateau` for the
+                rate at which that cuts good trials.
+
+            target: Arms the learning-rate floor: cut a trial whose schedule has
+                ended short of this value of the metric.
+
+            budget_steps: Steps that a full trial runs.
+
+            more: Further fields of the policy.
+
+        Raises:
+            ConfigError: If a value cannot be meant.
+
+        Example:
+            >>> Policy.default("accuracy", "max").warmup_steps
+            0
+        """
+        rules = list(more.pop("rules", DEFAULT))
+        if patience is not None:
+            rules.append(Plateau(patience=patience))
+        if target is not None:
+            rules.append(LearningRateFloor(target=target))
+        return cls(
+            metric=metric,
+            mode=mode,
+            rules=tuple(rules),
+            warmup_steps=warmup_steps,
+            budget_steps=budget_steps,
+            **more,
+        )
+
+    @classmethod
+    def from_yaml(cls, source: str | Path) -> Policy:
+        """Read a policy from a YAML file, or from text that holds a line break.
+
+        Raises:
+            ConfigError: If a key or value is wrong; the message names the
+                nearest key.
+
+        Example:
+            >>> Policy.from_yaml("metric: loss\\nmode: min\\n").mode
+            'min'
+        """
+        from tune_guard.policy_file import read_policy
+
+        return read_policy(source)
+
+    def to_yaml(self) -> str:
+        """Write the policy as YAML that :meth:`from_yaml` reads back equal.
+
+        Example:
+            >>> policy = Policy.default("loss", "min", patience=20)
+            >>> Policy.from_yaml(policy.to_yaml()) == policy
+            True
+        """
+        from tune_guard.policy_file import write_policy
+
+        return write_policy(self)
+
+    def with_mode(self, mode: Mode) -> Policy:
+        """Return the policy with the host's direction, unless it has its own."""
+        return self if self.mode is not None else replace(self, mode=mode)
+
+    def checked(self) -> Policy:
+        """Return the policy if its mode is known.
+
+        Raises:
+            ConfigError: If it is not: a direction is never guessed.
+        """
+        if self.mode is None:
+            msg = (
+                f"`mode` must be 'min' or 'max' for the metric `{self.metric}`, but"
+                f' got None. Write Policy.default("{self.metric}", "max") if a higher'
+                " value is better."
+            )
+            raise ConfigError(msg)
+        return self
+
+    def rule(self, rule_id: str) -> Any:
+        """Return the rule of this id.
+
+        Raises:
+            ConfigError: If the policy has none.
+        """
+        for rule in self.rules:
+            if rule.id == rule_id:
+                return rule
+        known = [rule.id for rule in self.rules]
+        msg = f"This policy has no rule {rule_id!r}. {did_you_mean(rule_id, known)}"
+        raise ConfigError(msg)
+
+    def action(self, rule_id: str) -> str:
+        """Return what the rule may do: ``stop``, ``warn`` or ``off``."""
+        actions = self.actions
+        return actions.get(rule_id) or actions.get(EVERY_RULE) or "stop" if actions else "stop"
+
+    def armed_rules(self) -> list[Rule]:
+        """Return the rules that are not switched off."""
+        return [rule for rule in self.rules if self.action(rule.id) != "off"]
+
+    def extra_keys(self) -> set[str]:
+        """Return the keys that rules ask for by name, beside the signals."""
+        return {key for rule in self.rules for key in rule.extra_keys()}
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _refuse(name: str, constraint: str, value: object, advice: str) -> None:
+    msg = f"`{name}` must be {constraint}, but got {value!r}. {advice}"
+    raise ConfigError(msg)

@@ -1,0 +1,261 @@
+"""The stored record of a trial's end: one schema in every engine.
+
+The keys are part of the public interface: they lie in people's result files
+and databases, and are never renamed.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import importlib.metadata
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from tune_guard.verdict import Blame, Verdict
+
+STATUS = "tune_guard/status"
+REASON = "tune_guard/reason"
+STEP = "tune_guard/step"
+BLAME = "tune_guard/blame"
+DETAIL = "tune_guard/detail"
+KEYS = (STATUS, REASON, STEP, BLAME, DETAIL)
+
+RECORD_FILE = "tune_guard.json"
+SCHEMA = 1
+DETAIL_LIMIT_BYTES = 1000
+"""optuna-dashboard cuts a stored attribute at 1024 characters."""
+
+
+class Status(enum.StrEnum):
+    """State of a trial's health, as stamped on its rows."""
+
+    RUNNING = "running"
+    HEALTHY = "healthy"
+    WARNED = "warned"
+    STOPPED = "stopped"
+
+
+class Outcome(enum.StrEnum):
+    """How a trial ended, whoever ended it."""
+
+    COMPLETED = "completed"
+    GUARD = "guard"
+    PRUNER = "pruner"
+    SCHEDULER = "scheduler"
+    CRITERION = "criterion"
+    ERROR = "error"
+    EXPERIMENT_STOP = "experiment_stop"
+    INTERRUPTED = "interrupted"
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into strict JSON's types; non-finite numbers become text.
+
+    Example:
+        >>> plain({"a": (float("nan"), 1)})
+        {'a': ['NaN', 1]}
+    """
+    if value is None or isinstance(value, (bool, str)):
+        return str(value) if isinstance(value, enum.Enum) else value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return float(value)
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(v) for v in value]
+    return plain(value.item()) if hasattr(value, "item") else str(value)
+
+
+def number(value: Any) -> float | None:
+    """Read back a number that :func:`plain` wrote."""
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def now_utc() -> str:
+    """Return the time as ISO 8601 in UTC, to the second."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+
+
+def version() -> str:
+    """Return the version of the installed package."""
+    try:
+        return importlib.metadata.version("tune-guard")
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRecord:
+    """Why and how one trial ended, and on which numbers.
+
+    Args:
+        reason: Rule id, ``pruner:<Class>``, ``scheduler:<Class>``,
+            ``error:<kind>``, or empty when the trial simply completed.
+
+        outcome: Who ended it.
+
+        step: Step for which the reason holds; -1 when there is none.
+
+        blame: Whose fault it is, or None.
+
+        value: The number that crossed ``threshold``.
+
+        best_value: Best objective before the first non-finite reading.
+
+        attempt: Which run of the trial this was, from 1.
+
+        warnings: What did not cut, as ``rule@step``.
+
+        time: When it was recorded, ISO 8601 in UTC.
+    """
+
+    reason: str = ""
+    outcome: Outcome = Outcome.COMPLETED
+    step: int = -1
+    blame: Blame | None = None
+    metric: str = ""
+    value: float | None = None
+    threshold: float | None = None
+    message: str = ""
+    best_value: float | None = None
+    best_step: int | None = None
+    attempt: int = 1
+    trial: str = ""
+    host: str = ""
+    gpu_uuid: str = ""
+    warnings: tuple[str, ...] = ()
+    evidence: str = ""
+    time: str = field(default_factory=now_utc)
+    version: str = field(default_factory=version)
+
+    @classmethod
+    def of(cls, verdict: Verdict, **more: Any) -> StopRecord:
+        """Make the record of a verdict that cut; ``more`` are further fields."""
+        cause = verdict.cause
+        if cause is None:
+            return cls(**more)
+        return cls(
+            reason=cause.rule,
+            outcome=Outcome.GUARD,
+            step=cause.step,
+            blame=cause.blame,
+            metric=cause.metric,
+            value=cause.value,
+            threshold=cause.threshold,
+            message=cause.message,
+            **more,
+        )
+
+    @property
+    def status(self) -> Status:
+        """The health that the record stands for."""
+        if self.outcome is Outcome.GUARD:
+            return Status.STOPPED
+        return Status.WARNED if self.warnings else Status.HEALTHY
+
+    def detail(self) -> dict[str, Any]:
+        """Return ``tune_guard/detail``: plain values, under 1 kB as JSON."""
+        names = [f.name for f in fields(self)]
+        out: dict[str, Any] = {"schema": SCHEMA, "rule": self.reason}
+        out |= {name: plain(getattr(self, name)) for name in names}
+        for name in ("reason", "step", "blame"):
+            del out[name]
+        return _shrunk({k: v for k, v in out.items() if v not in (None, "", [])})
+
+    def metadata(self) -> dict[str, Any]:
+        """Return all five keys, detail first and reason last.
+
+        The reason is written last, so that who finds it finds the rest too.
+        """
+        return {
+            DETAIL: self.detail(),
+            STATUS: str(self.status),
+            BLAME: str(self.blame or ""),
+            STEP: self.step,
+            REASON: self.reason,
+        }
+
+    @classmethod
+    def from_metadata(cls, stored: Mapping[str, Any]) -> StopRecord | None:
+        """Read a record back; None when nothing was stored. Never raises.
+
+        Unknown and damaged fields are left out, so that a record of a newer
+        version, or one that was edited by hand, is read as far as it goes.
+        """
+        reason, detail = stored.get(REASON), stored.get(DETAIL)
+        if not isinstance(reason, str):
+            return None
+        detail = from_json(detail) if isinstance(detail, str) else detail
+        detail = detail if isinstance(detail, Mapping) else {}
+        step = number(stored.get(STEP))
+        return cls(
+            reason=reason,
+            outcome=_member(Outcome, detail.get("outcome")) or Outcome.COMPLETED,
+            step=-1 if step is None or not math.isfinite(step) else int(step),
+            blame=_member(Blame, stored.get(BLAME)),
+            **_fields_of(detail),
+        )
+
+
+def to_json(detail: Mapping[str, Any]) -> str:
+    """Write strict JSON: a non-finite number is text, never a bare token."""
+    return json.dumps(plain(detail), allow_nan=False, ensure_ascii=False)
+
+
+def from_json(text: str) -> Any:
+    """Read JSON, or return None if it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _member(kind: type[enum.StrEnum], value: Any) -> Any:
+    return kind(value) if value in [str(member) for member in kind] else None
+
+
+def _fields_of(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record's fields that a stored detail holds in a usable form."""
+    out: dict[str, Any] = {}
+    for name in ("value", "threshold", "best_value"):
+        out[name] = number(detail.get(name))
+    for name in ("best_step", "attempt"):
+        found = number(detail.get(name))
+        if found is not None and math.isfinite(found):
+            out[name] = int(found)
+    for name in ("metric", "message", "trial", "host", "gpu_uuid", "evidence"):
+        out[name] = str(detail.get(name) or "")
+    warnings = detail.get("warnings")
+    out["warnings"] = tuple(map(str, warnings)) if isinstance(warnings, list) else ()
+    out["time"] = str(detail.get("time") or "")
+    out["version"] = str(detail.get("version") or "")
+    return out
+
+
+def _shrunk(detail: dict[str, Any]) -> dict[str, Any]:
+    """Shorten the longest texts until the whole is under the limit."""
+    for name, kept in (("warnings", 3), ("message", 400), ("host", 60), ("trial", 100)):
+        if len(to_json(detail).encode()) < DETAIL_LIMIT_BYTES:
+            return detail
+        value = detail.get(name)
+        if value is not None and len(value) > kept:
+            detail[name] = value[:kept] if isinstance(value, list) else value[: kept - 1] + "…"
+    while len(to_json(detail).encode()) >= DETAIL_LIMIT_BYTES:
+        longest = max(detail, key=lambda name: len(str(detail[name])))
+        if len(str(detail[longest])) < 8:
+            break
+        detail[longest] = str(detail[longest])[: len(str(detail[longest])) // 2]
+    return detail

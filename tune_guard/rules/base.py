@@ -1,0 +1,159 @@
+"""The contract of a rule: a frozen trigger, and a detector with one trial's state."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from tune_guard.curve import Curve
+from tune_guard.exceptions import ConfigError
+from tune_guard.observation import Observation
+from tune_guard.schedule import Schedule
+from tune_guard.statistics import RobustWindow
+from tune_guard.verdict import Blame, Finding, Level, Tier
+
+Mode = Literal["min", "max"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a rule may know about the trial it starts to watch.
+
+    Args:
+        metric: Key of the trial's objective.
+
+        mode: Whether a lower (``min``) or a higher (``max``) metric is better.
+
+        warmup_steps: Steps below this one are warm-up.
+
+        budget_steps: Steps that a full trial runs, or None when unknown.
+
+        curve: The monitor's summary of the metric so far, fed before the rules.
+
+        schedule: The monitor's summary of the learning rate so far, fed likewise.
+
+        name_of: Gives the key under which a signal was reported last
+            (``loss`` -> ``train/loss``), for messages.
+    """
+
+    metric: str
+    mode: Mode
+    warmup_steps: int = 0
+    budget_steps: int | None = None
+    curve: Curve = field(default_factory=Curve)
+    schedule: Schedule = field(default_factory=Schedule)
+    name_of: Callable[[str], str] = str
+
+    @property
+    def sign(self) -> float:
+        """+1 when higher is better, else -1: turns the metric into a score."""
+        return 1.0 if self.mode == "max" else -1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Base of every rule. A subclass declares its id, tier and blame.
+
+    A rule holds parameters only and checks them in ``__post_init__``; all state
+    lies in the detector that :meth:`start` makes for each trial.
+    """
+
+    id: ClassVar[str]
+    tier: ClassVar[Tier]
+    blame: ClassVar[Blame]
+
+    def start(self, context: Context) -> Detector:
+        """Return a fresh detector for one trial."""
+        raise NotImplementedError
+
+    def extra_keys(self) -> tuple[str, ...]:
+        """Return the keys of the report that this rule reads beside the signals."""
+        return ()
+
+    def require(self, ok: bool, name: str, constraint: str, advice: str) -> None:  # noqa: FBT001 - reads as a condition at each call
+        """Raise a ``ConfigError`` that names the parameter, unless ``ok``."""
+        if not ok:
+            value = getattr(self, name)
+            msg = f"{self.id}: `{name}` must be {constraint}, but got {value!r}. {advice}"
+            raise ConfigError(msg)
+
+
+class Detector:
+    """One rule's state for one trial.
+
+    Subclasses name their state in ``__slots__``; every slot holds a number, a
+    flag, a text, None, a list or deque of numbers, or a window, so that the state
+    can be stored as plain values and compared after a restart.
+    """
+
+    __slots__ = ("context", "rule")
+
+    machine_bound: ClassVar[bool] = False
+    """Whether the state describes the machine: it starts anew with an attempt."""
+
+    def __init__(self, rule: Rule, context: Context) -> None:
+        self.rule: Any = rule
+        self.context = context
+
+    def update(self, observation: Observation) -> Finding | None:
+        """Take one observation in O(1) and return a finding if it triggers."""
+        raise NotImplementedError
+
+    def state(self) -> list[Any]:
+        """Return the state as plain values, in the order of ``__slots__``."""
+        return [_stored(getattr(self, name)) for name in self.__slots__]
+
+    def restore(self, state: list[Any]) -> None:
+        """Take over a state that :meth:`state` returned.
+
+        Raises:
+            ValueError: If it is the state of another kind of detector.
+        """
+        if len(state) != len(self.__slots__):
+            msg = f"{len(state)} values for {len(self.__slots__)} slots"
+            raise ValueError(msg)
+        for name, value in zip(self.__slots__, state, strict=True):
+            setattr(self, name, _restored(getattr(self, name), value))
+
+    def finding(
+        self,
+        observation: Observation,
+        *,
+        metric: str,
+        value: float,
+        threshold: float | None,
+        message: str,
+        holds: tuple[str, ...] = (),
+        rule_id: str | None = None,
+    ) -> Finding:
+        """Make a finding: it cuts unless a hold stands against it."""
+        rule = self.rule
+        return Finding(
+            rule=rule_id or rule.id,
+            step=observation.step,
+            tier=rule.tier,
+            blame=rule.blame,
+            metric=metric,
+            value=value,
+            threshold=threshold,
+            message=message,
+            level=Level.WARN if holds else Level.STOP,
+            holds=holds,
+        )
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, RobustWindow):
+        return list(value.values)
+    return list(value) if isinstance(value, (deque, list)) else value
+
+
+def _restored(fresh: Any, value: Any) -> Any:
+    """Return ``value`` in the kind of ``fresh``, the slot's value at the start."""
+    if isinstance(fresh, RobustWindow):
+        return RobustWindow(fresh.values.maxlen or 1, value)
+    if isinstance(fresh, deque):
+        return deque(value, fresh.maxlen)
+    return list(value) if isinstance(value, list) else value

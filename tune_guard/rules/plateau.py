@@ -1,0 +1,30 @@
+"""Placeholder of the rule plateau until its module lands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tune_guard.observation import Observation
+from tune_guard.rules.base import Context, Detector, Rule
+from tune_guard.verdict import Blame, Finding, Tier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plateau(Rule):
+    """plateau."""
+
+    id: ClassVar[str] = "plateau"
+    tier: ClassVar[Tier] = Tier.PROGRESS
+    blame: ClassVar[Blame] = Blame.CONFIG
+    patience: int = 10
+
+    def start(self, context: Context) -> Detector:
+        return _Detector(self, context)
+
+
+class _Detector(Detector):
+    __slots__ = ()
+
+    def update(self, observation: Observation) -> Finding | None:
+        return None

@@ -1,0 +1,30 @@
+"""Placeholder of the rule thermal_throttle until its module lands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tune_guard.observation import Observation
+from tune_guard.rules.base import Context, Detector, Rule
+from tune_guard.verdict import Blame, Finding, Tier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThermalThrottle(Rule):
+    """thermal_throttle."""
+
+    id: ClassVar[str] = "thermal_throttle"
+    tier: ClassVar[Tier] = Tier.FATAL
+    blame: ClassVar[Blame] = Blame.INFRASTRUCTURE
+
+
+    def start(self, context: Context) -> Detector:
+        return _Detector(self, context)
+
+
+class _Detector(Detector):
+    __slots__ = ()
+
+    def update(self, observation: Observation) -> Finding | None:
+        return None
