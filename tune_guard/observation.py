@@ -78,7 +78,7 @@ class Observation:
     grad_norm: float | None = None
     lr: float | None = None
     amp_scale: float | None = None
-    step_skipped: bool = False
+    step_skipped: bool | None = None
     step_time_s: float | None = None
     data_time_s: float | None = None
     time_s: float | None = None
@@ -88,7 +88,7 @@ class Observation:
     gpu_temperature_celsius: float | None = None
     gpu_clock_mhz: float | None = None
     gpu_xid: float | None = None
-    gpu_lost: bool = False
+    gpu_lost: bool | None = None
     gpu_ecc_uncorrected: float | None = None
     warming: bool = False
     values: Mapping[str, float] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -79,12 +80,26 @@ class Rule:
             msg = f"{self.id}: `{name}` must be {constraint}, but got {value!r}. {advice}"
             raise ConfigError(msg)
 
+    def require_count(self, name: str, least: int, advice: str) -> None:
+        """Raise unless the parameter is a whole number of at least ``least``."""
+        value = getattr(self, name)
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        ok = whole and value >= least
+        self.require(ok, name, f">= {least}" if whole else "a whole number", advice)
+
+    def require_number(self, name: str, least: float, advice: str) -> None:
+        """Raise unless the parameter is a finite number of at least ``least``."""
+        value = getattr(self, name)
+        real = isinstance(value, (int, float)) and not isinstance(value, bool)
+        ok = real and least <= value < math.inf
+        self.require(ok, name, f">= {least:g}" if real else "a number", advice)
+
 
 class Detector:
     """One rule's state for one trial.
 
-    Subclasses name their state in ``__slots__``; every slot holds a number, a
-    flag, a text, None, a list or deque of numbers, or a window, so that the state
+    Subclasses name their state in ``__slots__``; a slot with a leading underscore
+    is derived from the rule and not stored. Every other holds a number, a flag, a text, None, a list or deque of numbers, or a window, so that the state
     can be stored as plain values and compared after a restart.
     """
 
@@ -103,7 +118,7 @@ class Detector:
 
     def state(self) -> list[Any]:
         """Return the state as plain values, in the order of ``__slots__``."""
-        return [_stored(getattr(self, name)) for name in self.__slots__]
+        return [_stored(getattr(self, name)) for name in self._state_slots()]
 
     def restore(self, state: list[Any]) -> None:
         """Take over a state that :meth:`state` returned.
@@ -111,11 +126,15 @@ class Detector:
         Raises:
             ValueError: If it is the state of another kind of detector.
         """
-        if len(state) != len(self.__slots__):
-            msg = f"{len(state)} values for {len(self.__slots__)} slots"
+        names = self._state_slots()
+        if len(state) != len(names):
+            msg = f"{len(state)} values for {len(names)} slots"
             raise ValueError(msg)
-        for name, value in zip(self.__slots__, state, strict=True):
+        for name, value in zip(names, state, strict=True):
             setattr(self, name, _restored(getattr(self, name), value))
+
+    def _state_slots(self) -> list[str]:
+        return [name for name in self.__slots__ if not name.startswith("_")]
 
     def finding(
         self,
