@@ -215,7 +215,7 @@ class ReportReader:
     def __init__(
         self, metric: str, keys: Keys, extra: Iterable[str], notices: Notices
     ) -> None:
-        self.wanted = {"metric": (metric.strip(),)}
+        self.wanted: dict[str, tuple[str, ...]] = {"metric": (metric.strip(),)}
         self.wanted |= {s: keys.aliases(s) for s in SIGNALS if keys.aliases(s)}
         self.extra = tuple(sorted(set(extra)))
         self.names = {signal: aliases[0] for signal, aliases in self.wanted.items()}
