@@ -267,11 +267,13 @@ class Monitor:
 
     def keyframe(self) -> None:
         """Keep the present state to return to: call it when a checkpoint is taken."""
-        self._keyframes = [*self._keyframes, self._snapshot()][-_MOST_KEYFRAMES:]
+        if self.last_step is not None:
+            kept = [*self._keyframes, self._snapshot()]
+            self._keyframes = kept[-_MOST_KEYFRAMES:]
 
     def _rewind(self, step: int) -> None:
         attempt, keyframes = self.attempt, self._keyframes
-        usable = [k for k in keyframes if k["last_step"] is not None and k["last_step"] < step]
+        usable = [k for k in keyframes if k["last_step"] < step]
         if usable:
             self._load(usable[-1])
         self.attempt, self._keyframes = attempt, usable
@@ -279,10 +281,11 @@ class Monitor:
 
     def state(self) -> dict[str, Any]:
         """Return everything that decides later verdicts, as plain values."""
-        return {"version": STATE_VERSION, **self._snapshot(), "keyframes": self._keyframes}
+        return {**self._snapshot(), "keyframes": self._keyframes}
 
     def _snapshot(self) -> dict[str, Any]:
         return {
+            "version": STATE_VERSION,
             "attempt": self.attempt,
             "first_step": self.first_step,
             "last_step": self.last_step,
@@ -298,9 +301,6 @@ class Monitor:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over a state. What cannot be read starts anew, named once."""
         try:
-            if state["version"] != STATE_VERSION:
-                msg = f"version {state['version']!r}"
-                raise ValueError(msg)
             self._load(state)
             self._keyframes = list(state["keyframes"])
         except Exception as error:  # noqa: BLE001 - a damaged state must not end a sweep
@@ -312,6 +312,9 @@ class Monitor:
             )
 
     def _load(self, state: Mapping[str, Any]) -> None:
+        if state["version"] != STATE_VERSION:
+            msg = f"a state of version {state['version']!r}"
+            raise ValueError(msg)
         self.attempt = state["attempt"]
         self.first_step, self.last_step = state["first_step"], state["last_step"]
         self.best_value, self.best_step = state["best"]

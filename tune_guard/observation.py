@@ -12,6 +12,7 @@ from tune_guard.exceptions import ConfigError, did_you_mean
 from tune_guard.notices import Notices
 
 _MOST_PLANS = 32
+_LONGEST_PREFIX = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,11 +98,11 @@ class Observation:
         """Return a signal by its name, or a further key that a rule asked for."""
         if self.values is not None and name in self.values:
             return self.values[name]
-        value: float | None = getattr(self, name, None) if name in _SIGNAL_NAMES else None
+        value: float | None = getattr(self, name) if name in _READABLE else None
         return value
 
 
-_SIGNAL_NAMES = frozenset(SIGNALS) | {"metric"}
+_READABLE = frozenset(SIGNALS) - {"step"} | {"metric"}
 
 
 def to_number(value: object) -> float | None:
@@ -158,7 +159,7 @@ def to_largest(value: object) -> float | None:
     if number is not None or value is None or isinstance(value, (str, bytes)):
         return number
     try:
-        items = value.values() if isinstance(value, Mapping) else iter(value)  # type: ignore[call-overload]
+        items: Any = value.values() if isinstance(value, Mapping) else value
         numbers = [n for n in map(to_number, items) if n is not None]
     except Exception:  # noqa: BLE001 - a foreign object's iteration may raise anything
         return None
@@ -189,7 +190,7 @@ def flat_keys(report: Mapping[str, Any], prefix: str = "") -> list[str]:
     keys: list[str] = []
     for key, value in report.items():
         name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and len(prefix) < 200:
+        if isinstance(value, Mapping) and len(prefix) < _LONGEST_PREFIX:
             keys += flat_keys(value, name + "/")
         else:
             keys.append(name)
@@ -309,6 +310,8 @@ def check_keys(keys: Mapping[str, Any], advice: str) -> Keys:
             raise ConfigError(msg)
         parts = [value] if isinstance(value, str) else list(value or ())
         if not all(isinstance(part, str) for part in parts):
-            msg = f"`{name}` must be a key or a list of keys, but got {value!r}. {advice}"
+            asked = f"`{name}` must be a key or a list of keys"
+            msg = f"{asked}, but got {value!r}. {advice}"
             raise ConfigError(msg)
-    return Keys(**{k: v if isinstance(v, str) else tuple(v or ()) for k, v in keys.items()})
+    tidy = {k: v if isinstance(v, str) else tuple(v or ()) for k, v in keys.items()}
+    return Keys(**tidy)

@@ -130,10 +130,12 @@ class Policy:
         known = {*ids, *known_rules(), EVERY_RULE}
         for rule_id, action in self.actions.items():
             if rule_id not in known:
-                msg = f"`actions` names no rule: {rule_id!r}. {did_you_mean(rule_id, known)}"
+                hint = did_you_mean(rule_id, known)
+                msg = f"`actions` names no rule: {rule_id!r}. {hint}"
                 raise ConfigError(msg)
             if action not in ACTIONS:
-                _refuse(f"actions[{rule_id!r}]", "stop, warn or off", action, "Pick one.")
+                name = f"actions[{rule_id!r}]"
+                _refuse(name, "stop, warn or off", action, "Pick one.")
 
     @classmethod
     def default(
@@ -197,7 +199,7 @@ class Policy:
                 nearest key.
 
         Example:
-            >>> Policy.from_yaml("metric: loss\\nmode: min\\n").mode
+            >>> Policy.from_yaml(Policy.default("loss", "min").to_yaml()).mode
             'min'
         """
         from tune_guard.policy_file import read_policy
@@ -250,8 +252,7 @@ class Policy:
 
     def action(self, rule_id: str) -> str:
         """Return what the rule may do: ``stop``, ``warn`` or ``off``."""
-        actions = self.actions
-        return actions.get(rule_id) or actions.get(EVERY_RULE) or "stop" if actions else "stop"
+        return self.actions.get(rule_id) or self.actions.get(EVERY_RULE) or "stop"
 
     def armed_rules(self) -> list[Rule]:
         """Return the rules that are not switched off."""

@@ -119,7 +119,7 @@ def _rules_of(data: Any) -> list[Rule]:
     for entry in data:
         pairs = {entry: None} if isinstance(entry, str) else entry
         if not isinstance(pairs, Mapping) or len(pairs) != 1:
-            msg = f"Each of `rules` must be an id or `id: parameters`, but got {entry!r}."
+            msg = f"A rule must be an id or `id: parameters`, but got {entry!r}."
             raise ConfigError(msg)
         ((rule_id, params),) = pairs.items()
         rules.append(_rule_of(str(rule_id), params or {}))
@@ -135,7 +135,8 @@ def _rule_of(rule_id: str, params: Any) -> Rule:
         raise ConfigError(msg)
     for name in params:
         if name not in names:
-            msg = f"{rule_id}: `{name}` is no parameter. {did_you_mean(str(name), names)}"
+            hint = did_you_mean(str(name), names)
+            msg = f"{rule_id}: `{name}` is no parameter. {hint}"
             raise ConfigError(msg)
     return kind(**{name: _converted(v, hints[name]) for name, v in params.items()})
 
@@ -149,8 +150,13 @@ def write_policy(policy: Policy) -> str:
             continue
         data[f.name] = _changed(value) if isinstance(value, Keys) else _listed(value)
     if policy.rules != DEFAULT:
-        data["rules"] = [{r.id: p} if (p := _changed(r)) else r.id for r in policy.rules]
+        data["rules"] = [_written(rule) for rule in policy.rules]
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+
+
+def _written(rule: Rule) -> str | dict[str, Any]:
+    params = _changed(rule)
+    return {rule.id: params} if params else rule.id
 
 
 def _changed(value: Any) -> dict[str, Any]:

@@ -247,15 +247,11 @@ def _fields_of(detail: Mapping[str, Any]) -> dict[str, Any]:
 
 def _shrunk(detail: dict[str, Any]) -> dict[str, Any]:
     """Shorten the longest texts until the whole is under the limit."""
-    for name, kept in (("warnings", 3), ("message", 400), ("host", 60), ("trial", 100)):
-        if len(to_json(detail).encode()) < DETAIL_LIMIT_BYTES:
-            return detail
-        value = detail.get(name)
-        if value is not None and len(value) > kept:
-            detail[name] = value[:kept] if isinstance(value, list) else value[: kept - 1] + "…"
     while len(to_json(detail).encode()) >= DETAIL_LIMIT_BYTES:
-        longest = max(detail, key=lambda name: len(str(detail[name])))
-        if len(str(detail[longest])) < 8:
-            break
-        detail[longest] = str(detail[longest])[: len(str(detail[longest])) // 2]
+        name = max(detail, key=lambda name: len(to_json({"": detail[name]}).encode()))
+        value = detail[name]
+        if isinstance(value, list):
+            detail[name] = value[: len(value) // 2]
+        else:
+            detail[name] = str(value)[: len(str(value)) * 3 // 4 - 1] + "…"
     return detail

@@ -73,11 +73,12 @@ class Rule:
         """Return the keys of the report that this rule reads beside the signals."""
         return ()
 
-    def require(self, ok: bool, name: str, constraint: str, advice: str) -> None:  # noqa: FBT001 - reads as a condition at each call
+    def require(self, ok: object, name: str, constraint: str, advice: str) -> None:
         """Raise a ``ConfigError`` that names the parameter, unless ``ok``."""
         if not ok:
             value = getattr(self, name)
-            msg = f"{self.id}: `{name}` must be {constraint}, but got {value!r}. {advice}"
+            asked = f"{self.id}: `{name}` must be {constraint}"
+            msg = f"{asked}, but got {value!r}. {advice}"
             raise ConfigError(msg)
 
     def require_count(self, name: str, least: int, advice: str) -> None:

@@ -17,8 +17,8 @@ logger = logging.getLogger("tune_guard")
 @functools.cache
 def builtin_rules() -> dict[str, type[Rule]]:
     """Return the built-in rules by id."""
-    kinds = [getattr(builtin, name) for name in builtin.__all__]
-    return {kind.id: kind for kind in kinds if issubclass(kind, Rule) and kind is not Rule}
+    kinds: list[type[Rule]] = [getattr(builtin, name) for name in builtin.__all__]
+    return {kind.id: kind for kind in kinds}
 
 
 def known_rules() -> set[str]:
@@ -63,7 +63,7 @@ def _load(entry: importlib.metadata.EntryPoint) -> type[Rule]:
         msg = f"Rule {entry.name!r} ({entry.value}) must be a subclass of Rule."
         raise ConfigError(msg)
     if kind.id != entry.name:
-        msg = f"Rule {entry.name!r} ({entry.value}) calls itself {kind.id!r}: use one id."
+        msg = f"Rule {entry.name!r} ({entry.value}) must have that id, not {kind.id!r}."
         raise ConfigError(msg)
     logger.info("Rule %s comes from %s", entry.name, entry.value)
     return kind

@@ -1,0 +1,1 @@
+"""Runnable examples; each takes under a minute on two cores."""
