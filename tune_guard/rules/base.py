@@ -100,8 +100,9 @@ class Detector:
     """One rule's state for one trial.
 
     Subclasses name their state in ``__slots__``; a slot with a leading underscore
-    is derived from the rule and not stored. Every other holds a number, a flag, a text, None, a list or deque of numbers, or a window, so that the state
-    can be stored as plain values and compared after a restart.
+    is derived from the rule and not stored. Every other holds a number, a flag, a
+    text, None, a list or deque of numbers, or a window, so that the state can be
+    stored as plain values and compared after a restart.
     """
 
     __slots__ = ("context", "rule")
