@@ -67,14 +67,11 @@ class Space:
         booleans: ``no``, ``off`` and ``yes`` stay the texts they are.
 
         Args:
-            source: A path, a text that ends in ``.yaml`` or ``.yml`` (read as a
-                path), or the YAML itself.
+            source: A path, or the YAML itself if it holds a line break.
 
         Raises:
-            SpaceError: If the definition is wrong; names the file, the line,
-                the key and the nearest valid word.
-
-            OSError: If the file cannot be read.
+            SpaceError: If the file cannot be read or the definition is wrong;
+                names the file, the line, the key and the nearest valid word.
         """
         label, text = files.load(source)
         entries = files.read(text, label)

@@ -85,12 +85,15 @@ def located(error: SpaceError, label: str, line: int) -> SpaceError:
 
 def load(source: str | Path) -> tuple[str, str]:
     """Return a label for messages, and the text of a file or the text itself."""
-    if isinstance(source, str) and not source.endswith((".yaml", ".yml")):
+    if isinstance(source, str) and "\n" in source:
         return "<text>", source
     try:
         return str(source), Path(source).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         msg = f"{source}:1: not a text file in UTF-8 ({error.reason})."
+        raise SpaceError(msg) from error
+    except OSError as error:
+        msg = f"The space file {str(source)!r} cannot be read: {error.strerror}."
         raise SpaceError(msg) from error
 
 
@@ -121,7 +124,7 @@ class _Reader:
         self.label = label
 
     def space(self, root: yaml.Node) -> dict[str, Entry]:
-        what = "A space must map names to parameters; a path must end in .yaml"
+        what = "A space must map names to parameters"
         return {
             name: self.entry(name, key, value)
             for name, (key, value) in self.mapping(root, what).items()
