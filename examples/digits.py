@@ -8,6 +8,7 @@ of the hyperparameters.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -51,11 +52,12 @@ def train(
     images, labels, val_images, val_labels = data()
     model = _model(config)
     optimizer = _optimizer(config, model)
-    scheduler = _scheduler(config, optimizer, epochs)
     for epoch in range(1, epochs + 1):
-        loss, grad_norm = _one_epoch(model, optimizer, images, labels, config)
-        lr = optimizer.param_groups[0]["lr"]
-        scheduler.step()
+        lr = config["lr"] * _lr_factor(config, epoch - 1, epochs)
+        optimizer.param_groups[0]["lr"] = lr
+        loss, grad_norm = _one_epoch(
+            model, optimizer, images, labels, config["batch_size"]
+        )
         with torch.no_grad():
             logits = model(val_images)
             val_loss = nn.functional.cross_entropy(logits, val_labels).item()
@@ -71,7 +73,7 @@ def train(
 
 
 def _model(config: Mapping[str, Any]) -> nn.Module:
-    width = config["hidden_width"]
+    width = config["hidden"]
     return nn.Sequential(
         nn.Linear(64, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
         nn.Linear(width, 10),
@@ -90,18 +92,19 @@ def _optimizer(config: Mapping[str, Any], model: nn.Module) -> torch.optim.Optim
     return torch.optim.Adam(model.parameters(), lr=config["lr"], weight_decay=decay)
 
 
-def _scheduler(
-    config: Mapping[str, Any], optimizer: torch.optim.Optimizer, epochs: int
-) -> torch.optim.lr_scheduler.LRScheduler:
-    """Decay to a thousandth: slowly by a cosine, or early by steps."""
-    schedule = config["schedule"]
-    if schedule == "cosine":
-        floor = config["lr"] / 1000
-        return torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs, floor)
-    gamma = config["gamma"] if schedule == "step" else 1.0
-    return torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda epoch: max(gamma ** (epoch // 3), 1e-3)
-    )
+def _lr_factor(config: Mapping[str, Any], epoch: int, epochs: int) -> float:
+    """Return the share of the learning rate at an epoch, at least a thousandth."""
+    warmup = config["warmup_epochs"]
+    if epoch < warmup:
+        return (epoch + 1) / (warmup + 1)
+    age = epoch - warmup
+    if config["schedule"] == "cosine":
+        factor = 0.5 + 0.5 * math.cos(math.pi * age / (epochs - warmup))
+    elif config["schedule"] == "exponential":
+        factor = config["decay"] ** age
+    else:
+        factor = 1.0
+    return max(factor, 1e-3)
 
 
 def _one_epoch(
@@ -109,11 +112,11 @@ def _one_epoch(
     optimizer: torch.optim.Optimizer,
     images: torch.Tensor,
     labels: torch.Tensor,
-    config: Mapping[str, Any],
+    batch_size: int,
 ) -> tuple[float, float]:
     """Return the mean loss and the largest gradient norm of the epoch."""
     losses, norms = [], []
-    for batch in torch.randperm(len(labels)).split(config["batch_size"]):
+    for batch in torch.randperm(len(labels)).split(batch_size):
         loss = nn.functional.cross_entropy(model(images[batch]), labels[batch])
         optimizer.zero_grad()
         loss.backward()
