@@ -228,6 +228,8 @@ class Monitor:
         return StopRecord.of(
             verdict,
             **{
+                "objective": self.policy.metric,
+                "mode": self.policy.mode or "",
                 "best_value": self.best_value,
                 "best_step": self.best_step,
                 "attempt": self.attempt,

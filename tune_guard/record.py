@@ -113,6 +113,8 @@ class StopRecord:
 
         value: The number that crossed ``threshold``.
 
+        objective: Key of the sweep's objective, and ``mode`` its direction.
+
         best_value: Best objective before the first non-finite reading.
 
         attempt: Which run of the trial this was, from 1.
@@ -130,6 +132,8 @@ class StopRecord:
     value: float | None = None
     threshold: float | None = None
     message: str = ""
+    objective: str = ""
+    mode: str = ""
     best_value: float | None = None
     best_step: int | None = None
     attempt: int = 1
@@ -227,6 +231,18 @@ def _member(kind: type[enum.StrEnum], value: Any) -> Any:
     return kind(value) if value in [str(member) for member in kind] else None
 
 
+_TEXTS = (
+    "metric",
+    "message",
+    "objective",
+    "mode",
+    "trial",
+    "host",
+    "gpu_uuid",
+    "evidence",
+)
+
+
 def _fields_of(detail: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record's fields that a stored detail holds in a usable form."""
     out: dict[str, Any] = {}
@@ -236,7 +252,7 @@ def _fields_of(detail: Mapping[str, Any]) -> dict[str, Any]:
         found = number(detail.get(name))
         if found is not None and math.isfinite(found):
             out[name] = int(found)
-    for name in ("metric", "message", "trial", "host", "gpu_uuid", "evidence"):
+    for name in _TEXTS:
         out[name] = str(detail.get(name) or "")
     warnings = detail.get("warnings")
     out["warnings"] = tuple(map(str, warnings)) if isinstance(warnings, list) else ()
