@@ -25,6 +25,11 @@ DETAIL = "tune_guard/detail"
 KEYS = (STATUS, REASON, STEP, BLAME, DETAIL)
 
 RECORD_FILE = "tune_guard.json"
+FALLBACK_SUFFIX = ".tune_guard.jsonl"
+"""Beside a local storage file: records that the storage refused, one a line."""
+FALLBACK_FOLDER = ".tune_guard"
+"""In the working directory: the same, where the storage is no local file."""
+
 SCHEMA = 1
 DETAIL_LIMIT_BYTES = 1000
 """optuna-dashboard cuts a stored attribute at 1024 characters."""
@@ -175,7 +180,8 @@ class StopRecord:
         names = [f.name for f in fields(self)]
         out: dict[str, Any] = {"schema": SCHEMA, "rule": self.reason}
         out |= {name: plain(getattr(self, name)) for name in names}
-        for name in ("reason", "step", "blame"):
+        out["status"] = str(self.status)
+        for name in ("reason", "step"):
             del out[name]
         return _shrunk({k: v for k, v in out.items() if v not in (None, "", [])})
 
@@ -209,7 +215,7 @@ class StopRecord:
             reason=reason,
             outcome=_member(Outcome, detail.get("outcome")) or Outcome.COMPLETED,
             step=-1 if step is None or not math.isfinite(step) else int(step),
-            blame=_member(Blame, stored.get(BLAME)),
+            blame=_member(Blame, stored.get(BLAME) or detail.get("blame")),
             **_fields_of(detail),
         )
 
