@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from tune_guard.exceptions import ConfigError
 
 Scalar: TypeAlias = str | int | float | bool | None
+Wanted: TypeAlias = Scalar | Sequence[Scalar]
 Conditions: TypeAlias = Mapping[str, tuple[Scalar, ...]]
 
 # In steps. A sum such as low + 3 * step is off by a few units in the last place,
@@ -143,7 +144,9 @@ def check_choices(choices: object) -> tuple[Scalar, ...]:
     return tuple(choices)
 
 
-def check_visible(key: str, values: Iterable[Scalar], when: Conditions) -> None:
+def check_visible(
+    key: str, values: Iterable[Scalar], when: Mapping[str, Wanted]
+) -> None:
     """Refuse null as a value of a conditional parameter."""
     if when and None in values:
         msg = (

@@ -163,7 +163,7 @@ def _check_name(name: object) -> None:
 def _check_parents(
     name: str, parameter: Parameter, earlier: Mapping[str, Parameter]
 ) -> None:
-    for parent, wanted in parameter.when.items():
+    for parent, wanted in parameter.conditions.items():
         if parent not in earlier:
             known = did_you_mean(parent, earlier) if earlier else "It is the first."
             msg = (

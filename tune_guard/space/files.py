@@ -230,11 +230,11 @@ def _changed(parameter: Parameter) -> dict[str, Any]:
     for each in sorted(fields(parameter), key=lambda each: each.name == "when"):
         value = getattr(parameter, each.name)
         if each.name == "when":
-            value = {name: _several(wanted) for name, wanted in value.items()}
+            value = {k: _shortest(wanted) for k, wanted in parameter.conditions.items()}
         if value not in (each.default, {}):
             changed[each.name] = list(value) if isinstance(value, tuple) else value
     return changed
 
 
-def _several(wanted: tuple[Scalar, ...]) -> Any:
+def _shortest(wanted: tuple[Scalar, ...]) -> Any:
     return list(wanted) if len(wanted) > 1 else wanted[0]

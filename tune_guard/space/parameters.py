@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from random import Random
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from tune_guard.space import checks
-from tune_guard.space.checks import Conditions, Scalar
+from tune_guard.space.checks import Conditions, Scalar, Wanted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class _Kind(ABC):
             is active. All parents must match. Empty: always active.
     """
 
-    when: Conditions = field(default_factory=dict)
+    when: Mapping[str, Wanted] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._set("when", checks.conditions(self.when))
@@ -31,12 +31,17 @@ class _Kind(ABC):
     def _set(self, key: str, value: object) -> None:
         object.__setattr__(self, key, value)
 
+    @property
+    def conditions(self) -> Conditions:
+        """What ``when`` says, with every wanted value in a tuple."""
+        return cast("Conditions", self.when)
+
     def is_active(self, values: Mapping[str, object]) -> bool:
         """Whether it exists beside these values of the parameters before it."""
         return all(
             parent in values
             and any(checks.same(values[parent], value) for value in wanted)
-            for parent, wanted in self.when.items()
+            for parent, wanted in self.conditions.items()
         )
 
     @abstractmethod
@@ -184,7 +189,7 @@ class Categorical(_Kind):
         True
     """
 
-    choices: tuple[Scalar, ...]
+    choices: Sequence[Scalar]
 
     def __post_init__(self) -> None:
         super().__post_init__()
