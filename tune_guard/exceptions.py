@@ -18,7 +18,10 @@ class SourceError(TuneGuardError):
     """A sweep that cannot be read: missing, of an unknown kind, or empty."""
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+_MOST_NAMED = 20
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
     """Return a hint that names the nearest known words, or all of them.
 
     Example:
@@ -28,7 +31,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
         'Known: `a`, `b`.'
     """
     names = sorted(known)
-    near = difflib.get_close_matches(word, names, n=3)
+    near = difflib.get_close_matches(str(word), names, n=3)
     if near:
         return "Did you mean " + " or ".join(f"`{name}`" for name in near) + "?"
-    return "Known: " + ", ".join(f"`{name}`" for name in names) + "."
+    shown = ", ".join(f"`{name}`" for name in names[:_MOST_NAMED])
+    more = len(names) - _MOST_NAMED
+    return f"Known: {shown}" + (f" and {more} more." if more > 0 else ".")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tune_guard.curve import Curve
 from tune_guard.exceptions import did_you_mean
 from tune_guard.notices import Notices
-from tune_guard.observation import Observation, ReportReader, flat_keys, lookup
+from tune_guard.observation import Observation, flat_keys, lookup
+from tune_guard.reader import ReportReader
 from tune_guard.record import StopRecord
 from tune_guard.rules.base import Context, Detector
 from tune_guard.schedule import Schedule

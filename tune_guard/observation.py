@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tune_guard.exceptions import ConfigError, did_you_mean
-from tune_guard.notices import Notices
 
-_MOST_PLANS = 32
+_MOST_KEYS_NAMED = 500
+_DEEPEST_KEY = 12
 _LONGEST_PREFIX = 200
 
 
@@ -19,9 +19,13 @@ _LONGEST_PREFIX = 200
 class Keys:
     """Under which key of a report each signal is found.
 
-    Each value is a key, or several in the order in which they are tried. A key
-    with slashes, ``a/b``, is found flat and nested. Blanks around keys do not
-    matter. A signal that is never reported leaves its rules inactive.
+    Each value is a key, or several in the order in which they are tried; none
+    at all leaves the signal unwatched. A key with slashes, ``a/b``, is found
+    flat and nested. Blanks around keys do not matter. A signal that is never
+    reported leaves its rules inactive.
+
+    Raises:
+        ConfigError: If a value is no key.
 
     Example:
         >>> Keys(loss="train/nll").loss
@@ -46,6 +50,20 @@ class Keys:
     gpu_lost: str | tuple[str, ...] = ("gpu_lost",)
     gpu_ecc_uncorrected: str | tuple[str, ...] = ("gpu_ecc_uncorrected",)
 
+    def __post_init__(self) -> None:
+        for name in SIGNALS:
+            value = getattr(self, name)
+            keys = [value] if isinstance(value, str) else value
+            listed = isinstance(keys, (list, tuple))
+            if not listed or not all(isinstance(k, str) and k.strip() for k in keys):
+                msg = (
+                    f"keys: `{name}` must be a key or a list of keys, but got"
+                    f" {value!r}. An empty list leaves the signal unwatched."
+                )
+                raise ConfigError(msg)
+            if isinstance(value, list):
+                object.__setattr__(self, name, tuple(value))
+
     def aliases(self, signal: str) -> tuple[str, ...]:
         """Return the keys of ``signal``, in the order in which they are tried."""
         keys = getattr(self, signal)
@@ -54,7 +72,7 @@ class Keys:
 
 
 SIGNALS = tuple(f.name for f in dataclasses.fields(Keys))
-_FLAGS = frozenset({"step_skipped", "gpu_lost"})
+FLAGS = frozenset({"step_skipped", "gpu_lost"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,8 +143,16 @@ def to_number(value: object) -> float | None:
     try:
         return _slow_number(value)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+        return _infinite(value)
     except Exception:  # noqa: BLE001 - a foreign object's conversion may raise anything
+        return None
+
+
+def _infinite(value: Any) -> float | None:
+    """Return the infinity that stands for a number too large for a float."""
+    try:
+        return math.inf if value > 0 else -math.inf
+    except Exception:  # noqa: BLE001 - a foreign object's comparison may raise anything
         return None
 
 
@@ -139,17 +165,21 @@ def _slow_number(value: Any) -> float | None:
         return to_number(value[0]) if len(value) == 1 else None
     if isinstance(value, (bytes, bytearray, complex, Mapping, set, frozenset)):
         return None
-    if str(getattr(value, "dtype", "")).endswith("bool"):
+    kind = str(getattr(value, "dtype", ""))
+    if kind.endswith("bool") or "time" in kind:
         return None
     size = getattr(value, "size", 1)
     size = value.numel() if hasattr(value, "numel") else size
     if callable(size) or size != 1:
         return None
-    return to_number(value.item()) if hasattr(value, "item") else float(value)
+    item = value.item() if hasattr(value, "item") else float(value)
+    return float(item) if type(item) is type(value) else to_number(item)
 
 
 def to_largest(value: object) -> float | None:
     """Read the largest of several numbers: the learning rates of all groups.
+
+    NaN counts only where there is nothing else. Never raises.
 
     Example:
         >>> to_largest([0.0, 1e-4])
@@ -163,155 +193,105 @@ def to_largest(value: object) -> float | None:
         numbers = [n for n in map(to_number, items) if n is not None]
     except Exception:  # noqa: BLE001 - a foreign object's iteration may raise anything
         return None
-    return max(numbers, default=None)
+    known = [n for n in numbers if not math.isnan(n)]
+    return max(known or numbers, default=None)
 
 
-def to_flag(value: object) -> bool:
-    """Read a flag: a bool, or a number that is not zero."""
+def to_flag(value: object) -> bool | None:
+    """Read a flag: a bool, a number (0 is false), or the texts true and false.
+
+    Anything else is None: NaN, a table's empty cell, says neither. Never raises.
+
+    Example:
+        >>> to_flag("True"), to_flag(0), to_flag(float("nan"))
+        (True, False, None)
+    """
     if isinstance(value, bool):
         return value
-    return bool(to_number(value) or str(value).strip().lower() == "true")
+    number = to_number(value)
+    if number is not None:
+        return None if math.isnan(number) else number != 0.0
+    try:
+        if isinstance(value, (list, tuple)):
+            return to_flag(value[0]) if len(value) == 1 else None
+        item = value.item() if hasattr(value, "item") else value
+        return {"true": True, "false": False}.get(str(item).strip().lower())
+    except Exception:  # noqa: BLE001 - a foreign object's conversion may raise anything
+        return None
 
 
 def lookup(report: Mapping[str, Any], key: str) -> Any:
-    """Find ``a/b`` in a report, flat or nested; None when it is not there."""
+    """Find ``a/b`` in a report: flat, nested or partly flat; None if it is absent.
+
+    Example:
+        >>> lookup({"eval": {"by/class": 1}}, "eval/by/class")
+        1
+    """
+    found = _entry(report, key)
+    if found is not None:
+        return found
+    head, slash, rest = key.partition("/")
+    while slash:
+        inner = _entry(report, head)
+        found = lookup(inner, rest) if isinstance(inner, Mapping) else None
+        if found is not None:
+            return found
+        part, slash, rest = rest.partition("/")
+        head = f"{head}/{part}"
+    return None
+
+
+def _entry(report: Mapping[str, Any], key: str) -> Any:
+    """Return the entry of a key, also where the report has blanks around it."""
     if key in report:
         return report[key]
-    found: Any = report
-    for part in key.split("/"):
-        if not isinstance(found, Mapping):
-            return None
-        found = found.get(part)
-    return found
+    for name, value in report.items():
+        if isinstance(name, str) and name.strip() == key:
+            return value
+    return None
 
 
-def flat_keys(report: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Return every key of a nested report in the form ``a/b``."""
-    keys: list[str] = []
-    for key, value in report.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and len(prefix) < _LONGEST_PREFIX:
-            keys += flat_keys(value, name + "/")
-        else:
-            keys.append(name)
-    return keys
+def flat_keys(report: Mapping[str, Any]) -> list[str]:
+    """Return the keys of a nested report in the form ``a/b``, the shallow first.
 
-
-class ReportReader:
-    """Turn reports into observations, knowing where each signal lies.
-
-    Where the signals lie is worked out once for each set of top-level keys, so
-    that a report costs one dictionary access per signal that is really there.
-
-    Args:
-        metric: Key of the objective.
-
-        keys: Keys of the other signals.
-
-        extra: Further keys that rules ask for by name.
-
-        notices: Where unusable values are named, once per key.
+    Example:
+        >>> flat_keys({"loss": 1, "eval": {"acc": 2}})
+        ['loss', 'eval/acc']
     """
-
-    def __init__(
-        self, metric: str, keys: Keys, extra: Iterable[str], notices: Notices
-    ) -> None:
-        self.wanted: dict[str, tuple[str, ...]] = {"metric": (metric.strip(),)}
-        self.wanted |= {s: keys.aliases(s) for s in SIGNALS if keys.aliases(s)}
-        self.extra = tuple(sorted(set(extra)))
-        self.names = {signal: aliases[0] for signal, aliases in self.wanted.items()}
-        self._notices = notices
-        self._plans: dict[tuple[str, ...], list[tuple[str, str, bool, Any]]] = {}
-
-    def read(self, step: int, report: Mapping[str, Any]) -> Observation:
-        """Return what ``report`` says at ``step``. Never raises."""
-        shape = tuple(report)
-        plan = self._plans.get(shape)
-        if plan is None:
-            plan = self._plan(shape, report)
-        fields: dict[str, Any] = {"step": step}
-        for signal, key, flat, convert in plan:
-            raw = report[key] if flat else lookup(report, key)
-            if type(raw) is float and convert is to_number:
-                fields[signal] = raw
-            elif raw is not None:
-                value = convert(raw)
-                if value is None:
-                    self._unusable(key, raw)
-                else:
-                    fields[signal] = value
-        if self.extra:
-            self._read_extra(report, fields)
-        observation = object.__new__(Observation)
-        observation.__dict__.update(fields)
-        return observation
-
-    def _plan(
-        self, shape: tuple[str, ...], report: Mapping[str, Any]
-    ) -> list[tuple[str, str, bool, Any]]:
-        plan = []
-        tidy = {str(key).strip(): key for key in shape}
-        for signal, aliases in self.wanted.items():
-            for alias in aliases:
-                key = tidy.get(alias, alias)
-                if key in report:
-                    plan.append((signal, key, True, _converter(signal)))
-                elif alias.split("/")[0] in report:
-                    plan.append((signal, alias, False, _converter(signal)))
-                else:
-                    continue
-                self.names[signal] = alias
-                break
-        if len(self._plans) < _MOST_PLANS:
-            self._plans[shape] = plan
-        return plan
-
-    def _read_extra(self, report: Mapping[str, Any], fields: dict[str, Any]) -> None:
-        values = {}
-        for key in self.extra:
-            raw = lookup(report, key)
-            value = to_largest(raw) if raw is not None else None
-            if value is not None:
-                values[key] = value
-        if values:
-            fields["values"] = values
-
-    def _unusable(self, key: str, raw: object) -> None:
-        self._notices.once(
-            f"unusable:{key}",
-            f"`{key}` was reported as {_short(raw)}, which is no number: such"
-            " values are not judged. Report one number per step.",
-        )
+    keys: list[str] = []
+    levels: list[tuple[str, Mapping[Any, Any]]] = [("", report)]
+    seen = {id(report)}
+    for prefix, level in levels:  # grows while it is walked
+        for key, value in level.items():
+            name = prefix + _text(key)
+            if not isinstance(value, Mapping):
+                keys.append(name)
+            elif id(value) not in seen and name.count("/") < _DEEPEST_KEY:
+                seen.add(id(value))
+                levels.append((f"{name}/", value))
+        if len(keys) >= _MOST_KEYS_NAMED:
+            break
+    return keys[:_MOST_KEYS_NAMED]
 
 
-def _converter(signal: str) -> Callable[[object], Any]:
-    if signal in _FLAGS:
-        return to_flag
-    return to_largest if signal == "lr" else to_number
-
-
-def _short(raw: object) -> str:
+def _text(key: object) -> str:
     try:
-        text = repr(raw)
-    except Exception:  # noqa: BLE001 - a foreign object's repr may raise anything
-        text = "an object"
-    return f"{type(raw).__name__} {text[:60]}"
+        return str(key)
+    except Exception:  # noqa: BLE001 - a foreign object's text may raise anything
+        return type(key).__name__
 
 
-def check_keys(keys: Mapping[str, Any], advice: str) -> Keys:
+def check_keys(keys: Any) -> Keys:
     """Build ``Keys`` from a mapping and name the nearest signal on an error.
 
     Raises:
-        ConfigError: If a name is no signal, or a value is no key.
+        ConfigError: If it is no mapping, a name is no signal, or a value no key.
     """
-    for name, value in keys.items():
+    if not isinstance(keys, Mapping):
+        msg = f"`keys` must say which signal lies where, but got {keys!r}."
+        raise ConfigError(msg + " Write `lr: optim/lr`.")
+    for name in keys:
         if name not in SIGNALS:
-            msg = f"`{name}` is no signal. {did_you_mean(name, SIGNALS)}"
+            msg = f"keys: `{name}` is no signal. {did_you_mean(str(name), SIGNALS)}"
             raise ConfigError(msg)
-        parts = [value] if isinstance(value, str) else list(value or ())
-        if not all(isinstance(part, str) for part in parts):
-            asked = f"`{name}` must be a key or a list of keys"
-            msg = f"{asked}, but got {value!r}. {advice}"
-            raise ConfigError(msg)
-    tidy = {k: v if isinstance(v, str) else tuple(v or ()) for k, v in keys.items()}
-    return Keys(**tidy)
+    return Keys(**keys)

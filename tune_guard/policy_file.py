@@ -64,7 +64,7 @@ def _policy_of(data: dict[str, Any]) -> Policy:
         msg = "`metric` is missing. Name the key of the objective."
         raise ConfigError(msg)
     if "keys" in fields:
-        fields["keys"] = check_keys(fields["keys"] or {}, "Write `lr: optim/lr`.")
+        fields["keys"] = check_keys({} if fields["keys"] is None else fields["keys"])
     if "rules" in fields:
         fields["rules"] = tuple(_rules_of(fields["rules"]))
     for name in ("actions", "ignore_where"):

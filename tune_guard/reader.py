@@ -1,0 +1,145 @@
+"""Reports of any shape, read as observations."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from tune_guard.notices import Notices
+from tune_guard.observation import (
+    FLAGS,
+    SIGNALS,
+    Keys,
+    Observation,
+    lookup,
+    to_flag,
+    to_largest,
+    to_number,
+)
+
+_MOST_PLANS = 32
+
+
+class _Place(NamedTuple):
+    """Where a signal may lie in reports of one shape."""
+
+    signal: str
+    key: Any
+    nested: tuple[str, ...]
+    convert: Callable[[object], Any]
+
+
+class ReportReader:
+    """Turn reports into observations, knowing where each signal lies.
+
+    Where the signals lie is worked out once for each set of top-level keys, so
+    that a report costs one dictionary access per signal that is really there.
+
+    Args:
+        metric: Key of the objective.
+
+        keys: Keys of the other signals.
+
+        extra: Further keys that rules ask for by name.
+
+        notices: Where unusable values are named, once per key.
+    """
+
+    def __init__(
+        self, metric: str, keys: Keys, extra: Iterable[str], notices: Notices
+    ) -> None:
+        self.wanted: dict[str, tuple[str, ...]] = {"metric": (metric.strip(),)}
+        self.wanted |= {s: keys.aliases(s) for s in SIGNALS if keys.aliases(s)}
+        self.extra = tuple(sorted(set(extra)))
+        self.names = {signal: aliases[0] for signal, aliases in self.wanted.items()}
+        self._notices = notices
+        self._plans: dict[tuple[Any, ...], list[_Place]] = {}
+
+    def read(self, step: int, report: Mapping[str, Any]) -> Observation:
+        """Return what ``report`` says at ``step``."""
+        shape = tuple(report)
+        plan = self._plans.get(shape)
+        if plan is None:
+            plan = self._plan(shape)
+        fields: dict[str, Any] = {"step": step}
+        for signal, key, nested, convert in plan:
+            raw = self._nested(signal, nested, report) if nested else None
+            if raw is None and key is not None:
+                raw = report[key]
+            if type(raw) is float and convert is to_number:
+                fields[signal] = raw
+            elif raw is not None:
+                value = convert(raw)
+                if value is None:
+                    self._unusable(self.names[signal], raw)
+                else:
+                    fields[signal] = value
+        if self.extra:
+            self._read_extra(report, fields)
+        observation = object.__new__(Observation)
+        observation.__dict__.update(fields)
+        return observation
+
+    def _plan(self, shape: tuple[Any, ...]) -> list[_Place]:
+        """Find each signal's flat key, and the keys before it that may be nested."""
+        tidy = {key.strip(): key for key in shape if isinstance(key, str)}
+        tidy |= {key: key for key in shape if isinstance(key, str)}
+        plan = []
+        for signal, aliases in self.wanted.items():
+            flat, nested = None, []
+            for alias in aliases:
+                if alias in tidy:
+                    flat = tidy[alias]
+                    self.names[signal] = alias
+                    break
+                if any(folder in tidy for folder in _folders(alias)):
+                    nested.append(alias)
+            if flat is not None or nested:
+                plan.append(_Place(signal, flat, tuple(nested), _converter(signal)))
+        if len(self._plans) < _MOST_PLANS:
+            self._plans[shape] = plan
+        return plan
+
+    def _nested(
+        self, signal: str, aliases: tuple[str, ...], report: Mapping[str, Any]
+    ) -> Any:
+        for alias in aliases:
+            raw = lookup(report, alias)
+            if raw is not None:
+                self.names[signal] = alias
+                return raw
+        return None
+
+    def _read_extra(self, report: Mapping[str, Any], fields: dict[str, Any]) -> None:
+        values = {}
+        for key in self.extra:
+            raw = lookup(report, key)
+            value = to_number(raw)
+            if value is not None:
+                values[key] = value
+            elif raw is not None:
+                self._unusable(key, raw)
+        if values:
+            fields["values"] = values
+
+    def _unusable(self, key: str, raw: object) -> None:
+        if isinstance(raw, float):
+            return  # NaN for a flag: an empty cell of a table
+        self._notices.once(
+            f"unusable:{key}",
+            f"`{key}` was reported as {type(raw).__name__} {reprlib.repr(raw)[:60]},"
+            " which is no single number: such values are not judged. Report one"
+            " number per step.",
+        )
+
+
+def _folders(key: str) -> list[str]:
+    parts = key.split("/")
+    return ["/".join(parts[:i]) for i in range(1, len(parts))]
+
+
+def _converter(signal: str) -> Callable[[object], Any]:
+    if signal in FLAGS:
+        return to_flag
+    return to_largest if signal == "lr" else to_number
