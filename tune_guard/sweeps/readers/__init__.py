@@ -1,0 +1,105 @@
+"""Readers of sweeps: one kind of source a file, one tidy result."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
+
+from tune_guard.exceptions import SourceError
+from tune_guard.sweeps.readers.progress import Progress, silent
+from tune_guard.sweeps.sweep import Sweep, merge
+
+if TYPE_CHECKING:
+    import optuna
+    from ray.tune import ResultGrid
+
+Source: TypeAlias = Union[str, pathlib.PurePath, "ResultGrid", "optuna.Study"]
+
+_TABLES = (".csv", ".parquet")
+
+
+def load_sweep(
+    source: Source, *, study_name: str = "", progress: Progress = silent
+) -> Sweep:
+    """Load a sweep: who ended each trial, why, and what it reported.
+
+    Nothing that is read is changed, and nothing pickled is ever loaded.
+
+    Args:
+        source: Directory of a Ray experiment, of several, or of one trial, or
+            its fsspec URL; URL of an Optuna storage, or path of its SQLite or
+            journal file, with ``?study=NAME`` to choose one; parquet or CSV
+            table of curves; a live ``ResultGrid`` or ``Study``.
+
+        study_name: Study to read, where a storage holds several; sweep id, where
+            a table does.
+
+        progress: Called with how many are read, of how many, and of what.
+
+    Returns:
+        The sweep. Several experiments or studies become one whose trials are
+        named ``<experiment>/<trial>``; see :func:`load_sweeps` for each alone.
+
+    Raises:
+        SourceError: If there is no sweep that can be read.
+
+    Example:
+        >>> load_sweep("no/such/directory")
+        Traceback (most recent call last):
+        tune_guard.exceptions.SourceError: no/such/directory does not exist. ...
+    """
+    sweeps = load_sweeps(source, study_name=study_name, progress=progress)
+    return merge(sweeps, sweeps[0].source)
+
+
+def load_sweeps(
+    source: Source, *, study_name: str = "", progress: Progress = silent
+) -> Sequence[Sweep]:
+    """Load every experiment or study of a source; see :func:`load_sweep`.
+
+    Raises:
+        SourceError: If there is none that can be read.
+    """
+    if not isinstance(source, (str, pathlib.PurePath)):
+        return [_read_live(source, progress)]
+    return _read(str(source), study_name, progress)
+
+
+def _read_live(source: Any, progress: Progress) -> Sweep:
+    """Read a live object, told apart without importing an engine."""
+    kinds = {kind.__name__ for kind in type(source).__mro__}
+    if "ResultGrid" in kinds:
+        from tune_guard.sweeps.readers.result_grid import read_result_grid
+
+        return read_result_grid(source, progress)
+    if "Study" in kinds:
+        from tune_guard.sweeps.readers.optuna_study import read_study
+
+        return read_study(source, progress=progress)
+    msg = (
+        f"A {type(source).__name__} is no sweep. Give a path, a storage URL, a"
+        " ResultGrid or a Study."
+    )
+    raise SourceError(msg)
+
+
+def _read(source: str, name: str, progress: Progress) -> Sequence[Sweep]:
+    from tune_guard.sweeps.readers import optuna_storage
+
+    if optuna_storage.is_storage_url(source):
+        return optuna_storage.read_optuna_storage(source, name, progress)
+    address, named = optuna_storage.split_study(source)
+    path = pathlib.Path(address)
+    if path.is_file() and path.suffix in _TABLES:
+        from tune_guard.sweeps.readers.long_table import read_long_table
+
+        return read_long_table(path, name or named, progress)
+    if path.is_file():
+        return optuna_storage.read_optuna_storage(address, name or named, progress)
+    from tune_guard.sweeps.readers.ray_directory import read_ray_directory
+
+    return read_ray_directory(source, progress=progress)
+
+
+__all__ = ["Progress", "Source", "load_sweep", "load_sweeps", "silent"]

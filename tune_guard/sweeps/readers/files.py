@@ -1,0 +1,79 @@
+"""A tree of files, local or behind an fsspec URL, read and never written."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tune_guard.exceptions import SourceError
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A directory and everything below it.
+
+    Args:
+        fs: The fsspec file system it lies in.
+
+        root: Its path there.
+    """
+
+    fs: Any
+    root: str
+
+    @classmethod
+    def open(cls, source: str) -> Tree:
+        """Find the file system of a path or URL.
+
+        Raises:
+            SourceError: If the path does not exist, or nothing can open the URL.
+        """
+        try:
+            from fsspec.core import url_to_fs
+
+            fs, root = url_to_fs(source)
+            exists = fs.exists(root)
+        except (ImportError, ValueError, OSError) as error:
+            msg = f"{source} cannot be opened: {error}"
+            raise SourceError(msg) from error
+        if not exists:
+            msg = f"{source} does not exist. Give a directory, a file or a URL."
+            raise SourceError(msg)
+        return cls(fs, root.rstrip("/") or "/")
+
+    def files(self) -> Iterator[str]:
+        """Yield the path of every file in the tree, in order."""
+        yield from sorted(self.fs.find(self.root))
+
+    def siblings(self, pattern: re.Pattern[str]) -> list[str]:
+        """Return the files beside the tree whose name matches."""
+        paths = self.fs.ls(posixpath.dirname(self.root), detail=False)
+        return [path for path in paths if pattern.fullmatch(posixpath.basename(path))]
+
+    def read(self, path: str) -> bytes:
+        """Return the content of a file."""
+        content: bytes = self.fs.cat_file(path)
+        return content
+
+    def lines(self, path: str) -> AbstractContextManager[Iterator[bytes]]:
+        """Open a file to be read line by line."""
+        opened: AbstractContextManager[Iterator[bytes]] = self.fs.open(path, "rb")
+        return opened
+
+    def relative(self, path: str) -> str:
+        """Return a path as seen from the root; empty for the root itself."""
+        inside = path.startswith(self.root.rstrip("/") + "/")
+        return path[len(self.root.rstrip("/")) + 1 :] if inside else ""
+
+    def shown(self, path: str) -> str:
+        """Return a path as a person can open it."""
+        if "file" in self.fs.protocol or self.fs.protocol == "file":
+            return path
+        shown: str = self.fs.unstrip_protocol(path)
+        return shown

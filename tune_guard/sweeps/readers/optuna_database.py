@@ -1,0 +1,202 @@
+"""Open the database of an Optuna study without changing it, however old it is.
+
+A SQLite file is copied, and the copy is upgraded where its schema is old. A
+server's database of the present schema is read where it is; one of an old
+schema is copied into a SQLite file first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import sqlite3
+import tempfile
+import urllib.parse
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from optuna.storages import RDBStorage
+
+from tune_guard.exceptions import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NEEDED = frozenset({"studies", "trials", "version_info"})
+
+
+@contextlib.contextmanager
+def open_copy(path: pathlib.Path) -> Iterator[RDBStorage]:
+    """Copy a SQLite file, with what a running writer has committed, and open it.
+
+    Raises:
+        SourceError: If it cannot be read, or is no storage.
+    """
+    with tempfile.TemporaryDirectory(prefix="tune_guard-") as folder:
+        copy = pathlib.Path(folder, "study.db")
+        _backup(path, copy)
+        with _upgraded(f"sqlite:///{copy}", str(path)) as storage:
+            yield storage
+
+
+@contextlib.contextmanager
+def open_server(url: str, shown: str) -> Iterator[RDBStorage]:
+    """Open the database of a server.
+
+    Args:
+        url: SQLAlchemy's URL of it.
+
+        shown: The same, without its password.
+
+    Raises:
+        SourceError: If it cannot be reached, or is no storage.
+    """
+    try:
+        with _engine(url) as engine:
+            _check(engine, shown)
+            if _is_current(engine, url, shown):
+                with _storage(url, shown) as storage:
+                    yield storage
+                return
+            with tempfile.TemporaryDirectory(prefix="tune_guard-") as folder:
+                copy = f"sqlite:///{pathlib.Path(folder, 'study.db')}"
+                _copy_tables(engine, copy)
+                with _upgraded(copy, shown) as storage:
+                    yield storage
+    except (sa.exc.SQLAlchemyError, ImportError) as error:
+        msg = f"{shown} cannot be read: {first_line(error)}"
+        raise SourceError(msg) from error
+
+
+def _backup(path: pathlib.Path, copy: pathlib.Path) -> None:
+    place = urllib.parse.quote(str(path.absolute()))
+    errors = []
+    # A file in write-ahead mode on read-only media opens only as immutable.
+    for option in ("mode=ro", "mode=ro&immutable=1"):
+        try:
+            with (
+                contextlib.closing(
+                    sqlite3.connect(f"file:{place}?{option}", uri=True)
+                ) as original,
+                contextlib.closing(sqlite3.connect(copy)) as target,
+            ):
+                original.backup(target)
+        except sqlite3.Error as error:
+            errors.append(str(error))
+        else:
+            return
+    msg = f"{path} cannot be read as a SQLite file: {errors[0]}"
+    raise SourceError(msg)
+
+
+@contextlib.contextmanager
+def _engine(url: str) -> Iterator[sa.Engine]:
+    engine = sa.create_engine(url)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def _check(engine: sa.Engine, shown: str) -> None:
+    if not set(sa.inspect(engine).get_table_names()) >= _NEEDED:
+        msg = f"{shown} is a database, but it holds no Optuna study."
+        raise SourceError(msg)
+
+
+def _is_current(engine: sa.Engine, url: str, shown: str) -> bool:
+    """Tell whether a server's schema is the installed Optuna's.
+
+    Optuna stamps a database that has no version yet. Such a one is old, and is
+    never opened where it is.
+    """
+    if not sa.inspect(engine).has_table("alembic_version"):
+        return False
+    with _storage(url, shown) as storage:
+        return storage.get_current_version() == storage.get_head_version()
+
+
+@contextlib.contextmanager
+def _storage(url: str, shown: str) -> Iterator[RDBStorage]:
+    """Open a database as it is: no table is made and no schema is checked.
+
+    Were the tables made up front, the upgrade of a schema before 2.4 would fail.
+    """
+    try:
+        storage = RDBStorage(
+            url, skip_compatibility_check=True, skip_table_creation=True
+        )
+    except Exception as error:
+        msg = f"{shown} cannot be opened by the installed Optuna: {first_line(error)}"
+        raise SourceError(msg) from error
+    try:
+        yield storage
+    finally:
+        storage.remove_session()
+        storage.engine.dispose()
+
+
+@contextlib.contextmanager
+def _upgraded(url: str, shown: str) -> Iterator[RDBStorage]:
+    """Open a private copy, upgraded to the schema of the installed Optuna."""
+    try:
+        with _engine(url) as engine:
+            _check(engine, shown)
+    except sa.exc.SQLAlchemyError as error:
+        msg = f"{shown} cannot be read: {first_line(error)}"
+        raise SourceError(msg) from error
+    with _storage(url, shown) as storage:
+        version = storage.get_current_version()
+        if version not in storage.get_all_versions():
+            msg = (
+                f"{shown} has the schema {version}, which the installed Optuna does"
+                " not know. Install a newer one: pip install -U optuna"
+            )
+            raise SourceError(msg)
+        if version != storage.get_head_version():
+            _upgrade(storage, version, shown)
+        yield storage
+
+
+def _upgrade(storage: RDBStorage, version: str, shown: str) -> None:
+    try:
+        storage.upgrade()
+    except Exception as error:
+        msg = (
+            f"{shown} has the old schema {version}, and a copy of it could not be"
+            f" upgraded: {first_line(error)}"
+        )
+        raise SourceError(msg) from error
+
+
+def _copy_tables(engine: sa.Engine, copy: str) -> None:
+    """Copy all tables of a server into a SQLite file, row by row."""
+    found = sa.MetaData()
+    found.reflect(engine)
+    plain = sa.MetaData()
+    for table in found.sorted_tables:
+        columns = [
+            sa.Column(
+                column.name, _plain_type(column.type), primary_key=column.primary_key
+            )
+            for column in table.columns
+        ]
+        sa.Table(table.name, plain, *columns)
+    with _engine(copy) as target, engine.connect() as source, target.begin() as sink:
+        plain.create_all(sink)
+        for table in found.sorted_tables:
+            rows = source.execute(table.select()).mappings()
+            for chunk in rows.partitions(1000):
+                sink.execute(plain.tables[table.name].insert(), [*map(dict, chunk)])
+
+
+def _plain_type(kind: sa.types.TypeEngine[Any]) -> sa.types.TypeEngine[Any]:
+    """Return a type that SQLite has; a server's enumerations become texts."""
+    if isinstance(kind, sa.Enum):
+        return sa.String()
+    return kind.as_generic(allow_nulltype=True)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or its class."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__

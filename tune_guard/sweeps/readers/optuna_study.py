@@ -1,0 +1,167 @@
+"""Turn an Optuna study into a sweep, whatever storage it lies in."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from typing import TYPE_CHECKING, Any
+
+from tune_guard.record import Outcome, StopRecord
+from tune_guard.sweeps.objective import usable_before
+from tune_guard.sweeps.readers.params import flat_params
+from tune_guard.sweeps.readers.progress import Progress, silent
+from tune_guard.sweeps.sweep import (
+    INTERRUPTED,
+    UNKNOWN,
+    Curve,
+    Curves,
+    Problem,
+    Sweep,
+    Trial,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import optuna
+    from optuna.trial import FrozenTrial
+
+    from tune_guard.sweeps.sweep import Mode
+
+_ERROR = re.compile(r"\b([A-Z]\w*(?:Error|Exception|Exit|Interrupt|Fault))\b")
+
+
+def read_study(
+    study: optuna.Study,
+    source: str = "",
+    problems: Sequence[Problem] = (),
+    progress: Progress = silent,
+) -> Sweep:
+    """Read a study: live, or one of a storage.
+
+    Optuna names a trial's one curve nothing; here it has the name of the first
+    objective, ``value`` unless the study was given metric names.
+
+    Args:
+        study: The study. Nothing in it is changed.
+
+        source: Where it was read from; the study's name when it is live.
+
+        problems: What reading the storage had to repair.
+
+        progress: Called as trials are read.
+    """
+    names = study.metric_names or _default_names(len(study.directions))
+    frozen = study.get_trials(deepcopy=False)
+    first = min((min(t.intermediate_values, default=1) for t in frozen), default=1)
+    reader = _Reader(source or study.study_name, study.study_name, names, first)
+    trials = []
+    for trial in frozen:
+        trials.append(reader.trial(trial))
+        progress(len(trials), len(frozen), "trials read")
+    return Sweep(
+        source=reader.source,
+        engine="optuna",
+        name=study.study_name,
+        trials=tuple(trials),
+        curves=Curves(reader.curves),
+        records=reader.records,
+        modes=_modes(names, [direction.name for direction in study.directions]),
+        metric=names[0] if len(names) == 1 else "",
+        problems=(*problems, *reader.problems),
+    )
+
+
+def _default_names(count: int) -> list[str]:
+    return ["value"] if count == 1 else [f"value_{i}" for i in range(count)]
+
+
+def _modes(names: Sequence[str], directions: Sequence[str]) -> dict[str, Mode]:
+    words: dict[str, Mode] = {"MINIMIZE": "min", "MAXIMIZE": "max"}
+    pairs = zip(names, directions, strict=True)
+    return {name: words[direction] for name, direction in pairs if direction in words}
+
+
+class _Reader:
+    """Reads the trials of one study."""
+
+    def __init__(
+        self, source: str, name: str, metrics: Sequence[str], first: int
+    ) -> None:
+        self.source = source
+        self.name = name
+        self.metrics = metrics
+        # A study that counts its steps from 0 has run one step more than its last.
+        self.more = 1 if first == 0 else 0
+        self.curves: dict[str, Mapping[str, Curve]] = {}
+        self.records: dict[str, StopRecord] = {}
+        self.problems: list[Problem] = []
+
+    def trial(self, frozen: FrozenTrial) -> Trial:
+        trial_id = str(frozen.number)
+        curves = _curves(frozen.intermediate_values, self.metrics[0])
+        self.curves[trial_id] = curves
+        record = self._record(frozen)
+        if record is not None:
+            self.records[trial_id] = record
+        finals = zip(self.metrics, frozen.values or (), strict=False)
+        complete = frozen.state.name == "COMPLETE"
+        return Trial(
+            id=trial_id,
+            name=trial_id,
+            sweep=self.name,
+            params=flat_params(frozen.params),
+            state=frozen.state.name,
+            steps_run=max(frozen.intermediate_values, default=-self.more) + self.more,
+            time_s=frozen.duration.total_seconds() if frozen.duration else None,
+            finals=dict(finals) if complete else {},
+            usable_before=usable_before(record, curves),
+            source=self.source,
+            **_end(frozen, record),
+        )
+
+    def _record(self, frozen: FrozenTrial) -> StopRecord | None:
+        """Return the trial's own record; a retry inherits the one of its forerunner."""
+        record = StopRecord.from_metadata(frozen.user_attrs)
+        if record is None or record.trial not in ("", str(frozen.number)):
+            return None
+        if record.outcome is Outcome.GUARD and frozen.state.name == "COMPLETE":
+            what = (
+                f"trial {frozen.number} completed although its record says it was cut"
+            )
+            self.problems.append(Problem(file=self.source, what=what))
+            return None
+        return record
+
+
+def _curves(values: Mapping[int, float], metric: str) -> dict[str, Curve]:
+    if not values:
+        return {}
+    steps = sorted(values)
+    readings = array("d", (values[step] for step in steps))
+    return {metric: Curve(array("q", steps), readings)}
+
+
+def _end(frozen: FrozenTrial, record: StopRecord | None) -> dict[str, Any]:
+    """Return who ended a trial, why, at which step, and whose fault it is."""
+    state = frozen.state.name
+    if record is not None and record.reason and state in ("PRUNED", "FAIL"):
+        return {
+            "outcome": record.outcome,
+            "reason": record.reason,
+            "step": record.step if record.step >= 0 else None,
+            "blame": record.blame,
+        }
+    if state == "COMPLETE":
+        return {"outcome": Outcome.COMPLETED}
+    if state == "PRUNED":
+        return {"outcome": Outcome.PRUNER, "reason": UNKNOWN}
+    if state == "FAIL":
+        said = str(frozen.system_attrs.get("fail_reason", ""))
+        kind = _ERROR.search(said)
+        return {
+            "outcome": Outcome.ERROR,
+            "reason": f"error:{kind[1]}" if kind else "error",
+        }
+    reason = INTERRUPTED if state == "RUNNING" else "never started"
+    return {"outcome": Outcome.INTERRUPTED, "reason": reason}

@@ -1,0 +1,332 @@
+"""Read a Ray experiment directory of any version, local or behind an fsspec URL."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tune_guard.exceptions import SourceError
+from tune_guard.observation import lookup
+from tune_guard.record import (
+    DETAIL,
+    KEYS,
+    REASON,
+    RECORD_FILE,
+    Outcome,
+    StopRecord,
+    from_json,
+)
+from tune_guard.sweeps.objective import usable_before
+from tune_guard.sweeps.readers.files import Tree
+from tune_guard.sweeps.readers.params import flat_params
+from tune_guard.sweeps.readers.progress import Progress, silent
+from tune_guard.sweeps.readers.ray_rows import (
+    RayRows,
+    csv_rows,
+    json_rows,
+    read_rows,
+)
+from tune_guard.sweeps.readers.ray_state import (
+    ExperimentState,
+    TrialState,
+    last_part,
+    read_state,
+)
+from tune_guard.sweeps.sweep import INTERRUPTED, UNKNOWN, Curves, Problem, Sweep, Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tune_guard.sweeps.sweep import Curve
+
+_ROWS = ("result.json", "progress.csv")
+_TRIAL_FILES = frozenset({*_ROWS, "params.json", "error.txt", RECORD_FILE})
+_STATE = re.compile(r"experiment_state-.*\.json")
+_CHECKPOINT = re.compile(r"checkpoint_[\w-]+")
+_ERROR = re.compile(r"([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Fault))\b")
+
+
+@dataclass(slots=True)
+class _Experiment:
+    """The files of one experiment: its states, and its trials by directory."""
+
+    states: list[str] = field(default_factory=list)
+    trials: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+def read_ray_directory(
+    source: str, tree: Tree | None = None, progress: Progress = silent
+) -> list[Sweep]:
+    """Read every experiment at or under a directory.
+
+    Args:
+        source: Experiment directory, one above several, or one trial's.
+
+        tree: Where it lies, when ``source`` alone does not say.
+
+        progress: Called as trials are read.
+
+    Raises:
+        SourceError: If it does not exist or holds no Ray trial.
+    """
+    tree = tree or Tree.open(source)
+    experiments = _experiments(tree)
+    if not experiments:
+        msg = (
+            f"{source} holds no Ray trial: no result.json, progress.csv or"
+            " experiment_state-*.json lies in it. Give the experiment's directory,"
+            " or one above it."
+        )
+        raise SourceError(msg)
+    total = sum(len(experiment.trials) for experiment in experiments.values())
+    sweeps, done = [], 0
+    for directory, experiment in experiments.items():
+        reader = _Reader(tree, directory, experiment)
+        sweeps.append(reader.read(source, progress, done, total))
+        done += len(experiment.trials)
+    return sweeps
+
+
+def _experiments(tree: Tree) -> dict[str, _Experiment]:
+    """Group the files of a tree into experiments and their trials."""
+    found: dict[str, _Experiment] = {}
+    for path in tree.files():
+        directory, name = posixpath.split(path)
+        if _STATE.fullmatch(name):
+            found.setdefault(directory, _Experiment()).states.append(path)
+        elif name in _TRIAL_FILES and not _CHECKPOINT.fullmatch(last_part(directory)):
+            parent = posixpath.dirname(directory)
+            trials = found.setdefault(parent, _Experiment()).trials
+            trials.setdefault(directory, {})[name] = path
+    alone = found.get(posixpath.dirname(tree.root))
+    if alone is not None:
+        alone.states = tree.siblings(_STATE)
+    return {
+        directory: experiment
+        for directory, experiment in sorted(found.items())
+        if experiment.states
+        or any(name in files for files in experiment.trials.values() for name in _ROWS)
+    }
+
+
+class _Reader:
+    """Reads one experiment."""
+
+    def __init__(self, tree: Tree, directory: str, experiment: _Experiment) -> None:
+        self.tree = tree
+        self.directory = directory
+        self.experiment = experiment
+        self.problems: list[Problem] = []
+        self.records: dict[str, StopRecord] = {}
+        self.curves: dict[str, Mapping[str, Curve]] = {}
+        self.cut_ids: set[str] = set()
+
+    def read(self, source: str, progress: Progress, done: int, total: int) -> Sweep:
+        files = {path: self.tree.read(path) for path in self.experiment.states}
+        state = read_state(files, self.problems) or ExperimentState()
+        trials = []
+        for position, (known, directory) in enumerate(self._pairs(state)):
+            trials.append(self._trial(known, directory))
+            progress(done + position + 1, total, "trials read")
+        return Sweep(
+            source=source,
+            engine="ray",
+            name=self.tree.relative(self.directory) or last_part(self.directory),
+            trials=_settled(trials, self.cut_ids),
+            curves=Curves(self.curves),
+            records=self.records,
+            metric=state.metric,
+            budget_steps=state.budget_steps,
+            problems=self.problems,
+        )
+
+    def _pairs(self, state: ExperimentState) -> list[tuple[TrialState | None, str]]:
+        """Match the trials of the state to directories; either may be missing."""
+        by_name = {last_part(path): path for path in self.experiment.trials}
+        alone = posixpath.dirname(self.tree.root) == self.directory
+        pairs: list[tuple[TrialState | None, str]] = []
+        for known in state.trials:
+            directory = by_name.pop(known.directory, "") if known.directory else ""
+            directory = directory or _take(by_name, known.id)
+            if directory or not alone:
+                pairs.append((known, directory))
+        return pairs + [(None, directory) for directory in by_name.values()]
+
+    def _trial(self, known: TrialState | None, directory: str) -> Trial:
+        files = self.experiment.trials.get(directory, {})
+        rows = self._rows(files, known)
+        params = self._json(files.get("params.json"))
+        if not isinstance(params, Mapping):
+            params = rows.last.get("config") or (known.params if known else {})
+        trial_id = known.id if known else str(rows.last.get("trial_id") or "")
+        trial_id = trial_id or last_part(directory)
+        if trial_id in self.curves:
+            trial_id = last_part(directory)
+        record = self._record(files, rows, known)
+        self.curves[trial_id] = rows.curves
+        error = self._error(files, known)
+        end = _end(known, rows, record, error)
+        if record is None and end.get("outcome") is Outcome.COMPLETED:
+            self.cut_ids |= (
+                {trial_id} if rows.last.get("done") in (True, "True") else set()
+            )
+        if record is not None:
+            self.records[trial_id] = record
+        return Trial(
+            id=trial_id,
+            name=last_part(directory) or (known.tag if known else ""),
+            sweep=last_part(self.directory),
+            params=flat_params(params if isinstance(params, Mapping) else {}),
+            state=known.status if known else "",
+            steps_run=rows.steps_run,
+            time_s=rows.time_s,
+            usable_before=usable_before(record, rows.curves),
+            source=self.tree.shown(directory or self.directory),
+            **end,
+        )
+
+    def _rows(self, files: Mapping[str, str], known: TrialState | None) -> RayRows:
+        problems: list[Problem] = []
+        rows = RayRows()
+        if "result.json" in files:
+            path = files["result.json"]
+            file = self.tree.shown(path)
+            with self.tree.lines(path) as lines:
+                rows = read_rows(json_rows(lines, file, problems), file)
+        if not rows.last and "progress.csv" in files:
+            path = files["progress.csv"]
+            file = self.tree.shown(path)
+            text = self.tree.read(path).decode(errors="replace")
+            rows = read_rows(csv_rows(text, file, problems), file)
+        if not rows.last and known and known.last_result:
+            what = f"no rows of trial {known.id}: only its last result is known"
+            problems.append(Problem(file=self.tree.shown(self.directory), what=what))
+            rows = read_rows([(0, dict(known.last_result))], "")
+        if not rows.last and files and not problems:
+            source = self.tree.shown(posixpath.dirname(next(iter(files.values()))))
+            problems.append(Problem(file=source, what="trial never reported"))
+        self.problems += problems + rows.problems
+        return rows
+
+    def _json(self, path: str | None) -> Any:
+        if path is None:
+            return None
+        try:
+            return json.loads(self.tree.read(path))
+        except (ValueError, RecursionError) as error:
+            what = f"left out: {error}"
+            self.problems.append(Problem(file=self.tree.shown(path), what=what))
+            return None
+
+    def _record(
+        self, files: Mapping[str, str], rows: RayRows, known: TrialState | None
+    ) -> StopRecord | None:
+        """Return the record that holds: the trial's file, its state, its last row."""
+        stored = self._json(files.get(RECORD_FILE))
+        places = [stored, known.last_result if known else None, rows.last]
+        for place in places:
+            record = _stored(place) if isinstance(place, Mapping) else None
+            if record is not None and not _stale(record, rows):
+                return record
+            if record is not None and place is stored:
+                what = "record left out: it is of an attempt that was run again"
+                file = self.tree.shown(files[RECORD_FILE])
+                self.problems.append(Problem(file=file, what=what))
+        return None
+
+    def _error(self, files: Mapping[str, str], known: TrialState | None) -> str | None:
+        """Return ``error:<kind>`` of a trial that failed for good, else None."""
+        failed = known.status == "ERROR" if known else "error.txt" in files
+        if not failed:
+            return None
+        text = self.tree.read(files["error.txt"]) if "error.txt" in files else b""
+        for line in reversed(text.decode(errors="replace").splitlines()):
+            kind = _ERROR.match(line.strip())
+            if kind:
+                return f"error:{kind[1].rpartition('.')[2]}"
+        return "error"
+
+
+def _take(by_name: dict[str, str], trial_id: str) -> str:
+    """Take the directory whose name holds the trial's id."""
+    for name in by_name:
+        if trial_id in name:
+            return by_name.pop(name)
+    return ""
+
+
+def _stored(place: Mapping[str, Any]) -> StopRecord | None:
+    """Read a record from a row, a state or a file; None unless it says an end."""
+    stored = {key: lookup(place, key) for key in KEYS}
+    if not isinstance(stored.get(REASON), str):
+        return None
+    detail = stored[DETAIL]
+    detail = from_json(detail) if isinstance(detail, str) else detail
+    ended = bool(stored[REASON]) or (
+        isinstance(detail, Mapping) and "outcome" in detail
+    )
+    return StopRecord.from_metadata(stored) if ended else None
+
+
+def _stale(record: StopRecord, rows: RayRows) -> bool:
+    """Whether the trial went on after the record was written."""
+    if rows.attempts > max(record.attempt, 1):
+        return True
+    stamped = lookup(rows.last, REASON)
+    return record.outcome is Outcome.GUARD and stamped == "" and bool(rows.last)
+
+
+def _end(
+    known: TrialState | None,
+    rows: RayRows,
+    record: StopRecord | None,
+    error: str | None,
+) -> dict[str, Any]:
+    """Return who ended a trial, why, at which step, and whose fault it is."""
+    if record is not None:
+        reason = record.reason or (
+            "" if record.outcome is Outcome.COMPLETED else str(record.outcome)
+        )
+        step = record.step if record.step >= 0 else None
+        return {
+            "outcome": record.outcome,
+            "reason": reason,
+            "step": step,
+            "blame": record.blame,
+        }
+    if error is not None:
+        return {"outcome": Outcome.ERROR, "reason": error}
+    if known is None:
+        return {"reason": UNKNOWN}
+    if known.status != "TERMINATED":
+        return {"outcome": Outcome.INTERRUPTED, "reason": INTERRUPTED}
+    met = any(_reached(rows.last, key, at) for key, at in known.criterion.items())
+    return {"outcome": Outcome.CRITERION if met else Outcome.COMPLETED}
+
+
+def _reached(row: Mapping[str, Any], key: str, at: Any) -> bool:
+    value = lookup(row, key)
+    try:
+        return bool(value >= at)
+    except TypeError:
+        return False
+
+
+def _settled(trials: Sequence[Trial], cut_ids: set[str]) -> tuple[Trial, ...]:
+    """Mark the trials that something unrecorded cut.
+
+    Ray calls a trial that its scheduler or stopper cut ``TERMINATED`` too. Its
+    last row then says done, and it ran fewer steps than another one.
+    """
+    longest = max((trial.steps_run for trial in trials), default=0)
+    return tuple(
+        dataclasses.replace(trial, outcome=None, reason=UNKNOWN)
+        if trial.id in cut_ids and trial.steps_run < longest
+        else trial
+        for trial in trials
+    )

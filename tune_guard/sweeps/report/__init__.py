@@ -1,0 +1,1 @@
+"""A comparison made readable: in the terminal, and for programs."""
