@@ -7,7 +7,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tune_guard.exceptions import ConfigError
@@ -97,6 +97,7 @@ def test_yaml_reads_back_equal() -> None:
 
 
 @given(st.lists(st.text() | st.integers() | st.floats(allow_nan=False), min_size=1))
+@example(["a\x85b", "\u2028", "a\nb", " a ", "1e-3", "=", "<<", "", "#"])
 def test_any_choice_survives_yaml(choices: list[Any]) -> None:
     """Texts that look like numbers, null or true stay texts."""
     finite = [c for c in choices if not isinstance(c, float) or math.isfinite(c)]

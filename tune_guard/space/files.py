@@ -56,6 +56,13 @@ class _Dumper(yaml.SafeDumper):
     """Quotes a text that YAML 1.1 or 1.2 would take for something else."""
 
 
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    # PyYAML leaves a Unicode line break as it is, and reads it back as a space.
+    style = '"' if text.splitlines() not in ([text], []) else None
+    return dumper.represent_scalar(_TAG + "str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
 _Loader.yaml_implicit_resolvers = {}
 for _name, _pattern in _SCALARS.items():
     _regexp = re.compile(rf"(?:{_pattern})\Z", re.VERBOSE)
