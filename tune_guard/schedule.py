@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 _SAME = 1e-6
-_CLEAR_DROP = 0.8
 
 
 class Schedule:
@@ -26,30 +25,27 @@ class Schedule:
 
         fell_step: Newest step at which the rate was lower than before, or None.
 
-        drop_step: Newest step at which the rate lay 20% or more under the
-            highest rate since the drop before, or None.
-
-        level_count: Steps in a row at the present rate; ``longest_level`` is
-            the longest such run that has ended since the peak.
+        level_count: Steps in a row at the present rate, the first of them
+            ``level_step``; ``longest_level`` is the longest such run that has
+            ended since the peak.
 
     Example:
         >>> schedule = Schedule()
         >>> for step, lr in enumerate([0.1, 0.1, 0.01, 0.01]):
         ...     schedule.add(step, lr)
-        >>> schedule.drop_step, schedule.level_count, schedule.lowest
+        >>> schedule.fell_step, schedule.level_count, schedule.lowest
         (2, 2, 0.01)
     """
 
     __slots__ = (
-        "_level",
-        "_reference",
         "count",
-        "drop_step",
         "fell_step",
         "first_step",
         "last",
         "last_step",
+        "level",
         "level_count",
+        "level_step",
         "longest_level",
         "lowest",
         "peak",
@@ -65,11 +61,10 @@ class Schedule:
         self.peak_step: int | None = None
         self.lowest: float | None = None
         self.fell_step: int | None = None
-        self.drop_step: int | None = None
+        self.level = 0.0
+        self.level_step: int | None = None
         self.level_count = 0
         self.longest_level = 0
-        self._level = 0.0
-        self._reference = 0.0
 
     def add(self, step: int, lr: float) -> None:
         """Take in the learning rate at ``step``."""
@@ -77,40 +72,28 @@ class Schedule:
         self.count += fresh
         last = self.last
         self.last, self.last_step = lr, step
-        if last is None:
-            self._start(step, lr)
-        elif abs(lr - self._level) <= _SAME * self._level:
+        if last is not None and abs(lr - self.level) <= _SAME * self.level:
             self.level_count += fresh
-        else:
-            self._move(step, lr, fell=lr < last)
-
-    def _start(self, step: int, lr: float) -> None:
-        self.first_step = step
-        self.level_count = 1
-        self._level = self._reference = lr
-        self._set_peak(step, lr)
-
-    def _set_peak(self, step: int, lr: float) -> None:
-        self.peak, self.peak_step, self.lowest = lr, step, lr
-        self.longest_level = 0
-
-    def _move(self, step: int, lr: float, *, fell: bool) -> None:
-        """Begin a level; compared with the last one's start, so no drift is lost."""
-        self.longest_level = max(self.longest_level, self.level_count)
-        self._level, self.level_count = lr, 1
-        if fell:
+            return
+        if last is None:
+            self.first_step = step
+        elif lr < last:
             self.fell_step = step
-        if lr <= _CLEAR_DROP * self._reference:
-            self.drop_step, self._reference = step, lr
-        self._reference = max(self._reference, lr)
-        if lr > self.peak:  # type: ignore[operator]  # set with the first rate
-            self._set_peak(step, lr)
-        self.lowest = min(self.lowest, lr)  # type: ignore[type-var]  # likewise
+        self._begin_level(step, lr)
+
+    def _begin_level(self, step: int, lr: float) -> None:
+        """Later rates are compared with this one, so that no slow drift is lost."""
+        self.longest_level = max(self.longest_level, self.level_count)
+        self.level, self.level_step, self.level_count = lr, step, 1
+        if self.peak is None or self.lowest is None or lr > self.peak:
+            self.peak, self.peak_step, self.lowest = lr, step, lr
+            self.longest_level = 0
+        self.lowest = min(self.lowest, lr)
 
     @property
     def warmup_steps(self) -> int:
-        """Steps from the first rate to the first at the peak: 0 when there is none."""
-        return 0 if self.peak_step is None else self.peak_step - (self.first_step or 0)
+        """Steps from the first rate to the first at the peak."""
+        return (self.peak_step or 0) - (self.first_step or 0)
 
     def settled(self, consecutive: int) -> bool:
         """Whether the rate has decayed to a level and lies there for good.
@@ -120,12 +103,12 @@ class Schedule:
         most half of the peak, and hold for at least ``consecutive`` steps, a
         quarter of all, and twice as long as any level before it.
         """
-        if self.last is None or self.peak is None or self.lowest is None:
+        if self.fell_step is None or self.peak is None or self.lowest is None:
             return False
         flat = self.level_count
         return (
-            self.last <= 0.5 * self.peak
-            and self.last <= 1.05 * self.lowest
+            self.level <= 0.5 * self.peak
+            and self.level <= 1.05 * self.lowest
             and flat >= consecutive
             and flat >= 0.25 * self.count
             and flat >= 2 * self.longest_level

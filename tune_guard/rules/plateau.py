@@ -1,30 +1,190 @@
-"""Placeholder of the rule plateau until its module lands."""
+"""A metric that no longer gets better."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from math import isfinite
+from typing import Any, ClassVar, Literal
 
 from tune_guard.observation import Observation
-from tune_guard.rules.base import Context, Detector, Rule
+from tune_guard.rules.base import Context, Detector, Mode, Rule
+from tune_guard.rules.forecast import Sample
+from tune_guard.rules.holds import Hold
+from tune_guard.rules.progress_holds import (
+    NotLearned,
+    Progress,
+    RateFalling,
+    StillGaining,
+    Young,
+    check_holds,
+    first_standing,
+)
 from tune_guard.verdict import Blame, Finding, Tier
+
+PLATEAU_HOLDS: tuple[Hold, ...] = (
+    Young(),
+    RateFalling(),
+    NotLearned(),
+    StillGaining(),
+)
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plateau(Rule):
-    """plateau."""
+    """Stop after ``patience`` evaluations in a row without a gain.
+
+    The first judged value is the baseline. A later one is better only if it
+    beats the last accepted best by more than ``min_delta``; otherwise it is bad,
+    and the ``patience``-th bad one in a row stops the trial at its step. NaN and
+    missing values neither count nor reset. Warm-up values set no best.
+
+    Holds keep it from cutting a trial that looks done and is not: one whose dry
+    spell is short for its age, whose learning rate falls or just fell, that has
+    not learned yet, or whose forecast still gains. ``holds=()`` gives the plain
+    rule.
+
+    Args:
+        patience: Bad evaluations in a row that stop the trial.
+
+        min_delta: Gain that counts, in the unit of the metric, or as a share of
+            the best one's size when ``min_delta_mode`` is ``relative``.
+
+        min_delta_mode: ``absolute`` or ``relative``.
+
+        metric: Key to watch instead of the policy's metric.
+
+        mode: Direction of ``metric``; None for the policy's.
+
+        holds: What may keep the rule from cutting; the first that stands is
+            named in the warning.
+
+    Raises:
+        ConfigError: If a value cannot be meant.
+
+    Example:
+        >>> from tune_guard import Monitor, Policy
+        >>> rule = Plateau(patience=2, holds=())
+        >>> monitor = Monitor(Policy(metric="loss", mode="min", rules=(rule,)))
+        >>> [monitor.observe(i, {"loss": x}).stop for i, x in enumerate([3, 2, 2, 2])]
+        [False, False, False, True]
+    """
 
     id: ClassVar[str] = "plateau"
     tier: ClassVar[Tier] = Tier.PROGRESS
     blame: ClassVar[Blame] = Blame.CONFIG
-    patience: int = 10
+
+    patience: int = 20
+    min_delta: float = 0.0
+    min_delta_mode: Literal["absolute", "relative"] = "absolute"
+    metric: str | None = None
+    mode: Mode | None = None
+    holds: tuple[Hold, ...] = PLATEAU_HOLDS
+
+    def __post_init__(self) -> None:
+        self.require_count("patience", 1, "1 stops at the first without gain.")
+        self.require_number("min_delta", 0.0, "0 takes any gain.")
+        known = ("absolute", "relative")
+        advice = "`relative` takes min_delta as a share of the best value's size."
+        ok = self.min_delta_mode in known
+        self.require(ok, "min_delta_mode", "'absolute' or 'relative'", advice)
+        named = self.metric is None or (isinstance(self.metric, str) and self.metric)
+        self.require(named, "metric", "a key", "Leave it out for the policy's metric.")
+        ok = self.mode in ("min", "max", None)
+        self.require(ok, "mode", "'min' or 'max'", "Leave it out for the policy's.")
+        object.__setattr__(self, "holds", check_holds(self.id, self.holds))
+
+    def extra_keys(self) -> tuple[str, ...]:
+        """Return the key that is watched instead of the policy's metric."""
+        return () if self.metric is None else (self.metric,)
 
     def start(self, context: Context) -> Detector:
-        return _Detector(self, context)
+        """Return a fresh detector for one trial."""
+        return _PlateauDetector(self, context)
 
 
-class _Detector(Detector):
-    __slots__ = ()
+class _PlateauDetector(Detector):
+    __slots__ = ("_key", "_sample", "_sign", "bad", "best", "best_step", "first", "top")
+
+    def __init__(self, rule: Plateau, context: Context) -> None:
+        super().__init__(rule, context)
+        self._key = rule.metric
+        self._sign = 1.0 if (rule.mode or context.mode) == "max" else -1.0
+        self._sample = Sample()
+        self.bad = 0
+        self.best: float | None = None
+        self.best_step: int | None = None
+        self.first: float | None = None
+        self.top: float | None = None
 
     def update(self, observation: Observation) -> Finding | None:
-        return None
+        key = self._key
+        value = observation.metric if key is None else observation.get(key)
+        if value is None or not isfinite(value):
+            return None
+        score = self._sign * value
+        self._sample.add(score)
+        if self.first is None or self.top is None:
+            self.first = self.top = score
+        self.top = max(self.top, score)
+        if observation.warming:
+            return None
+        if self.best is None or self._is_better(score, self.best):
+            self.best, self.best_step, self.bad = score, observation.step, 0
+            return None
+        self.bad += 1
+        if self.bad < self.rule.patience:
+            return None
+        return self._found(observation, value)
+
+    def _delta(self, best: float) -> float:
+        rule = self.rule
+        delta: float = rule.min_delta
+        return delta * abs(best) if rule.min_delta_mode == "relative" else delta
+
+    def _is_better(self, score: float, best: float) -> bool:
+        """Whether it beats the best by more than ``min_delta``.
+
+        A gain of exactly ``min_delta`` is none, whichever way 0.8 - 0.7 rounds.
+        """
+        delta = self._delta(best)
+        excess = score - best - delta
+        return excess > (_ROUNDING * max(abs(score), abs(best)) if delta else 0.0)
+
+    def _found(self, observation: Observation, value: float) -> Finding:
+        best = self.best or 0.0
+        delta = self._delta(best)
+        key = self._key or self.context.metric
+        by = f" by more than {delta:.6g}" if delta else ""
+        return self.finding(
+            observation,
+            metric=key,
+            value=value,
+            threshold=self._sign * (best + delta),
+            message=(
+                f"{key} has not improved on {self._sign * best:.6g} (step"
+                f" {self.best_step}){by} in {self.bad} evaluations, up to step"
+                f" {observation.step}. Raise `patience` if it was still to gain;"
+                " else change the learning rate or its decay."
+            ),
+            holds=self._holds(observation),
+        )
+
+    def _holds(self, observation: Observation) -> tuple[str, ...]:
+        if not self.rule.holds:
+            return ()
+        progress = Progress.of(
+            self.context,
+            sample=self._sample,
+            first=self.first,
+            best=self.top,
+            bad=self.bad,
+        )
+        return first_standing(self.rule.holds, observation, progress)
+
+    def state(self) -> list[Any]:
+        return [*super().state(), self._sample.state()]
+
+    def restore(self, state: list[Any]) -> None:
+        super().restore(state[:-1])
+        self._sample.restore(state[-1])

@@ -1,0 +1,226 @@
+"""Why a trial without gain may be healthy: holds of the plateau and the LR floor."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tune_guard.exceptions import ConfigError
+from tune_guard.observation import Observation
+from tune_guard.rules.base import Context
+from tune_guard.rules.forecast import Sample
+from tune_guard.rules.holds import Hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress(Context):
+    """A context that also holds what a progress rule has seen of its stream.
+
+    Args:
+        sample: The scores of its stream, warm-up included.
+
+        first: The first of them.
+
+        best: The best of them.
+
+        bad: Evaluations in a row without a gain.
+
+        target: Score that the trial is to reach, or None.
+    """
+
+    sample: Sample
+    first: float
+    best: float
+    bad: int = 0
+    target: float | None = None
+
+    @classmethod
+    def of(cls, context: Context, **more: Any) -> Progress:
+        """Return ``context`` with ``more`` beside it."""
+        names = (f.name for f in dataclasses.fields(Context))
+        return cls(**{name: getattr(context, name) for name in names}, **more)
+
+    def growth(self, step: int) -> float:
+        """Return how many times as old as now the trial may get: 2 when unknown."""
+        budget = self.budget_steps
+        return 2.0 if budget is None else budget / (step + 1)
+
+    def evaluations_since(self, step: int, now: int) -> float:
+        """Return about how many evaluations lie between two steps."""
+        first = self.schedule.first_step
+        if first is None or now <= first:
+            return 0.0
+        return (now - step) * self.sample.count / (now - first)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotLearned(Hold):
+    """Stands while the trial has hardly left its start: a slow start is no plateau.
+
+    A trial that never learns is a case for the rule ``no_progress``.
+
+    Args:
+        gain_ratio: Share of the first reading's size that the best must have
+            gained; or three times the noise, where that is more.
+    """
+
+    id: ClassVar[str] = "not_learned"
+    gain_ratio: float = 0.05
+
+    def __post_init__(self) -> None:
+        _check(self, "gain_ratio")
+
+    def stands(self, observation: Observation, context: Context) -> bool:  # noqa: ARG002
+        """Return whether the best reading is no better than a slow start."""
+        if not isinstance(context, Progress):
+            return False
+        trend = context.sample.trend()
+        noise = 0.0 if trend is None else trend.noise
+        needed = max(self.gain_ratio * abs(context.first), 3 * noise)
+        return context.best - context.first <= needed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateFalling(Hold):
+    """Stands while the learning rate falls or has just fallen.
+
+    A decay releases gain, so it is no time to judge. Only reported rates count:
+    a drop that is still to come is not foreseen, and without rates the hold
+    never stands.
+
+    Args:
+        evaluations: For how many evaluations after a fall it stands.
+
+        spent_ratio: At this share of the peak or less, the decay is spent and
+            the hold ends.
+    """
+
+    id: ClassVar[str] = "lr_falling"
+    evaluations: int = 10
+    spent_ratio: float = 0.01
+
+    def __post_init__(self) -> None:
+        _check(self, "evaluations")
+        _check(self, "spent_ratio")
+
+    def stands(self, observation: Observation, context: Context) -> bool:
+        """Return whether the rate fell within the last evaluations."""
+        schedule = context.schedule
+        fell, peak = schedule.fell_step, schedule.peak
+        if not isinstance(context, Progress) or fell is None or peak is None:
+            return False
+        if schedule.level <= self.spent_ratio * peak:
+            return False
+        since = context.evaluations_since(fell, observation.step)
+        return since < self.evaluations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StillGaining(Hold):
+    """Stands while a forecast promises a gain by the end.
+
+    The forecast is the optimistic bound of the slope of the scores over the
+    logarithm of time (:mod:`tune_guard.rules.forecast`), carried to the budget's
+    end, or to twice the trial's age when no budget is known.
+
+    Args:
+        gain_ratio: Share of the level that counts as a gain; or the noise, where
+            that is more.
+    """
+
+    id: ClassVar[str] = "still_gaining"
+    gain_ratio: float = 0.01
+
+    def __post_init__(self) -> None:
+        _check(self, "gain_ratio")
+
+    def stands(self, observation: Observation, context: Context) -> bool:
+        """Return whether the optimistic gain is worth the wait."""
+        if not isinstance(context, Progress):
+            return False
+        trend = context.sample.trend()
+        if trend is None:
+            return False
+        needed = max(self.gain_ratio * abs(trend.level), trend.noise)
+        return trend.gain(context.growth(observation.step)) >= needed > 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Young(Hold):
+    """Stands while the dry spell is short for the trial's age.
+
+    Training gains per *doubling* of its length, so what counts as long grows
+    with it: patience is at least ``age_ratio`` of the evaluations so far.
+
+    Args:
+        age_ratio: Share of the evaluations so far; 0 switches the hold off.
+    """
+
+    id: ClassVar[str] = "young"
+    age_ratio: float = 0.25
+
+    def __post_init__(self) -> None:
+        _check(self, "age_ratio")
+
+    def stands(self, observation: Observation, context: Context) -> bool:  # noqa: ARG002
+        """Return whether the dry spell is within the share."""
+        if not isinstance(context, Progress):
+            return False
+        return context.bad < self.age_ratio * context.sample.count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachesTarget(Hold):
+    """Stands while a forecast reaches the target by the end.
+
+    The same forecast as :class:`StillGaining`, and one standard deviation of the
+    noise. Never stands without a target.
+    """
+
+    id: ClassVar[str] = "reaches_target"
+
+    def stands(self, observation: Observation, context: Context) -> bool:
+        """Return whether the optimistic end lies at the target or beyond."""
+        if not isinstance(context, Progress) or context.target is None:
+            return False
+        trend = context.sample.trend()
+        if trend is None:
+            return False
+        gain = trend.gain(context.growth(observation.step))
+        return trend.level + gain + trend.noise >= context.target
+
+
+def check_holds(rule_id: str, holds: object) -> tuple[Hold, ...]:
+    """Return the holds of a rule as a tuple.
+
+    Raises:
+        ConfigError: If one of them is no hold.
+    """
+    found = tuple(holds) if isinstance(holds, (tuple, list)) else (holds,)
+    for hold in found:
+        if not isinstance(hold, Hold):
+            msg = (
+                f"{rule_id}: `holds` must be a tuple of holds, but got {hold!r}. Pass"
+                " instances, such as `NotLearned()`, or () for none."
+            )
+            raise ConfigError(msg)
+    return found
+
+
+def first_standing(
+    holds: tuple[Hold, ...], observation: Observation, context: Context
+) -> tuple[str, ...]:
+    """Return the id of the first hold that stands: the others are not asked."""
+    for hold in holds:
+        if hold.stands(observation, context):
+            return (hold.id,)
+    return ()
+
+
+def _check(hold: Hold, name: str) -> None:
+    value = getattr(hold, name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+        advice = "0 makes the hold as weak as it can be."
+        msg = f"{hold.id}: `{name}` must be a number >= 0, but got {value!r}. {advice}"
+        raise ConfigError(msg)
