@@ -1,0 +1,54 @@
+"""The command ``tune-guard``: one small module a command.
+
+Results go to standard output and talk goes to standard error. The exit status is
+0 when all is clean, 1 when there are findings, and 2 when the command was used
+wrongly or a source cannot be read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cyclopts import App, CycloptsError
+
+from tune_guard.cli.console import talk
+from tune_guard.exceptions import TuneGuardError
+from tune_guard.record import version
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CLEAN, FINDINGS, UNUSABLE = 0, 1, 2
+
+app = App(
+    name="tune-guard",
+    help="A circuit breaker for hyperparameter sweeps: why did the trials end?",
+    version=version,
+)
+# A text, and no function: a command's module is imported when it is called.
+app.command(
+    "tune_guard.cli.report:report", help="Compare why the trials of a sweep ended."
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status.
+
+    Args:
+        arguments: Words of the command line; those of the process when None.
+    """
+    try:
+        status = app(
+            arguments,
+            exit_on_error=False,
+            result_action="return_value",
+        )
+    except CycloptsError:
+        return UNUSABLE
+    except TuneGuardError as error:
+        talk(str(error))
+        return UNUSABLE
+    return status if isinstance(status, int) else CLEAN
+
+
+__all__ = ["app", "main"]

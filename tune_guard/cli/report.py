@@ -1,0 +1,90 @@
+"""``tune-guard report``: compare why the trials of a sweep ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from tune_guard.sweeps import Sweep
+    from tune_guard.sweeps.compare import Comparison
+
+
+def report(
+    *sources: str,
+    metric: str | None = None,
+    mode: Literal["min", "max"] | None = None,
+    study: str | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Compare why the trials of a sweep ended.
+
+    Reads Ray experiment directories, Optuna storages and tables of curves. None
+    of them is changed. Exits 1 when trials were cut by the guard or failed.
+
+    Args:
+        sources: Directory of a Ray experiment or its URL; URL of an Optuna storage,
+            or path of its SQLite or journal file; parquet or CSV table of curves.
+
+        metric: The objective. Needed where it is not recorded.
+
+        mode: Whether the objective is to be minimized or maximized. Needed where
+            it is not recorded.
+
+        study: The study to read, where a storage holds several.
+
+        json: Print the whole comparison as JSON.
+    """
+    from tune_guard.cli import CLEAN, FINDINGS, UNUSABLE
+    from tune_guard.cli.console import talk
+    from tune_guard.exceptions import TuneGuardError
+
+    if not sources:
+        talk("Name a source: a directory, a file or a storage URL.")
+        return UNUSABLE
+    comparisons: list[Comparison] = []
+    failures = 0
+    for source in sources:
+        try:
+            comparisons += _compared(source, metric or "", mode or "", study or "")
+        except TuneGuardError as error:
+            failures += 1
+            talk(str(error))
+    _print(comparisons, as_json=json)
+    if failures:
+        return UNUSABLE
+    return FINDINGS if any(c.findings for c in comparisons) else CLEAN
+
+
+def _compared(source: str, metric: str, mode: str, study: str) -> list[Comparison]:
+    from tune_guard.cli.console import loading
+    from tune_guard.sweeps import load_sweeps
+    from tune_guard.sweeps.compare import compare
+
+    with loading(source) as progress:
+        sweeps = load_sweeps(source, study_name=study, progress=progress)
+    return [compare(_with_objective(sweep, metric, mode)) for sweep in sweeps]
+
+
+def _with_objective(sweep: Sweep, metric: str, mode: str) -> Sweep:
+    """Rank a sweep; one in which nothing was ever reported has no objective."""
+    from tune_guard.sweeps.objective import resolve
+
+    return resolve(sweep, metric, mode) if sweep.metrics() else sweep
+
+
+def _print(comparisons: list[Comparison], *, as_json: bool) -> None:
+    if as_json:
+        from tune_guard.cli.console import print_json
+        from tune_guard.sweeps.report import as_json as machine
+
+        print_json({"sweeps": [machine.as_json(found) for found in comparisons]})
+        return
+    from rich.console import Console
+
+    from tune_guard.sweeps.report.terminal import show
+
+    console = Console(highlight=False)
+    for found in comparisons:
+        show(found, console)

@@ -1,0 +1,408 @@
+"""Compare why the trials of a sweep ended: pure functions of a loaded sweep."""
+
+from __future__ import annotations
+
+import bisect
+import math
+import statistics
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from tune_guard.record import Outcome
+from tune_guard.sweeps.objective import best_trial
+from tune_guard.verdict import Blame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tune_guard.sweeps.sweep import Problem, Sweep, Trial
+
+FEWEST = 5
+"""From fewer trials than this nothing is claimed about hyperparameters."""
+
+_CUT = frozenset({Outcome.GUARD, Outcome.PRUNER, Outcome.SCHEDULER})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberSpread:
+    """Where the values of a numeric hyperparameter lie."""
+
+    count: int
+    lowest: float
+    lower_quartile: float
+    median: float
+    upper_quartile: float
+    highest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceSpread:
+    """How often each choice of a categorical hyperparameter was taken."""
+
+    count: int
+    counts: Mapping[str, int]
+
+
+Spread = NumberSpread | ChoiceSpread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One hyperparameter behind a reason, beside the healthy trials.
+
+    Args:
+        name: Name of the hyperparameter.
+
+        behind: Its values in the trials that ended for the reason.
+
+        healthy: Its values in the healthy trials; None when these are too few.
+
+        separation: From 0, where both lie alike, to 1, where they do not
+            overlap: twice the distance of the probability that a value behind
+            the reason exceeds a healthy one from one half; for choices, the
+            share that would have to change. It orders the table and is no test.
+    """
+
+    name: str
+    behind: Spread
+    healthy: Spread | None
+    separation: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The trials that ended for one reason.
+
+    Args:
+        reason: The reason, or how they ended when there was none to give.
+
+        outcome: Who ended them, or None when that was not recorded.
+
+        blame: Whose fault it is, or None.
+
+        trials: Ids of the trials.
+
+        share: Share of all trials.
+
+        compute: Compute spent on them, in the comparison's unit.
+
+        compute_share: Share of all compute.
+
+        median_step: Median of the steps they ran.
+
+        parameters: Hyperparameters behind the reason, those that lie furthest
+            from the healthy trials first; None when the trials are too few to
+            say, empty when no hyperparameter varied.
+    """
+
+    reason: str
+    outcome: Outcome | None
+    blame: Blame | None
+    trials: tuple[str, ...]
+    share: float
+    compute: float
+    compute_share: float
+    median_step: float
+    parameters: tuple[Parameter, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """An estimate of the compute that cutting trials has saved.
+
+    A trial that was cut would have run to the budget; where none is recorded,
+    to the steps of the longest healthy trial. Its further steps are taken to
+    cost what its own steps did. Trials cut for an infrastructure fault are left
+    out, since they are run again.
+
+    Args:
+        steps: Steps saved.
+
+        time_s: Seconds saved, or None when run times are not known.
+
+        share: Share of what the sweep would have cost without the cuts.
+
+        budget_steps: Steps to which a cut trial would have run.
+
+        basis: Where ``budget_steps`` comes from, in words.
+    """
+
+    steps: int
+    time_s: float | None
+    share: float
+    budget_steps: int
+    basis: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Why the trials of a sweep ended, and at what cost.
+
+    Args:
+        unit: Unit of all compute: seconds (``s``) where run times are known,
+            else ``steps``.
+
+        groups: One group a reason, the largest share of compute first.
+
+        blames: Trials and share of compute by blame; None is nobody's fault.
+
+        healthy: Number of trials that ran to their end.
+
+        best: The best trial by the objective, or None.
+
+        saved: What the cuts saved; None when there is nothing to go by.
+
+        warnings: Number of trials by rule that warned and did not cut.
+
+        without_compute: Number of trials whose compute is not known.
+    """
+
+    source: str
+    engine: str
+    name: str
+    metric: str
+    mode: Literal["min", "max"] | None
+    unit: Literal["s", "steps"]
+    trials: int
+    healthy: int
+    compute: float
+    groups: tuple[Group, ...]
+    blames: Mapping[Blame | None, tuple[int, float]]
+    best: Trial | None
+    saved: Saved | None
+    warnings: Mapping[str, int]
+    without_compute: int
+    problems: Sequence[Problem]
+
+    @property
+    def findings(self) -> int:
+        """Number of trials that were sick: cut by the guard, or failed."""
+        sick = (Outcome.GUARD, Outcome.ERROR)
+        return sum(len(g.trials) for g in self.groups if g.outcome in sick)
+
+
+def compare(sweep: Sweep) -> Comparison:
+    """Compare the reasons of a sweep's trials.
+
+    Args:
+        sweep: A sweep; its best trial is known once it has an objective.
+
+    Example:
+        >>> from tune_guard.sweeps import Sweep, Trial
+        >>> done = Trial(id="a", outcome=Outcome.COMPLETED, steps_run=10)
+        >>> cut = Trial(id="b", outcome=Outcome.GUARD, reason="non_finite", steps_run=2)
+        >>> found = compare(Sweep(source="x", engine="ray", trials=(done, cut)))
+        >>> [(g.reason, g.compute) for g in found.groups], found.saved.steps
+        ([('completed', 10), ('non_finite', 2)], 8)
+    """
+    unit = _unit(sweep.trials)
+    costs = {trial.id: _cost(trial, unit) for trial in sweep.trials}
+    total = sum(cost for cost in costs.values() if cost is not None)
+    return Comparison(
+        source=sweep.source,
+        engine=sweep.engine,
+        name=sweep.name,
+        metric=sweep.metric,
+        mode=sweep.mode,
+        unit=unit,
+        trials=len(sweep.trials),
+        healthy=sum(trial.healthy for trial in sweep.trials),
+        compute=total,
+        groups=_groups(sweep.trials, costs, total),
+        blames=_blames(sweep.trials, costs, total),
+        best=best_trial(sweep),
+        saved=_saved(sweep, unit, total),
+        warnings=_warnings(sweep),
+        without_compute=sum(cost is None for cost in costs.values()),
+        problems=sweep.problems,
+    )
+
+
+def _unit(trials: Iterable[Trial]) -> Literal["s", "steps"]:
+    """Count compute in seconds if every trial that ran to an end says them."""
+    ended = [t for t in trials if t.steps_run and t.outcome is not Outcome.INTERRUPTED]
+    timed = [t.time_s for t in ended if t.time_s is not None]
+    return "s" if timed and len(timed) == len(ended) and sum(timed) > 0 else "steps"
+
+
+def _cost(trial: Trial, unit: Literal["s", "steps"]) -> float | None:
+    if unit == "steps":
+        return trial.steps_run
+    return trial.time_s if trial.steps_run or trial.time_s is not None else 0.0
+
+
+def _groups(
+    trials: Sequence[Trial], costs: Mapping[str, float | None], total: float
+) -> tuple[Group, ...]:
+    by_reason: defaultdict[tuple[str, Blame | None], list[Trial]] = defaultdict(list)
+    for trial in trials:
+        by_reason[label(trial), trial.blame].append(trial)
+    healthy = [trial for trial in trials if trial.healthy]
+    names = _varied(trials)
+    groups = []
+    for (reason, blame), members in by_reason.items():
+        compute = sum(costs[trial.id] or 0 for trial in members)
+        parameters = None
+        if len(members) >= FEWEST:
+            shown = () if members[0].healthy else names
+            parameters = _parameters(shown, members, healthy)
+        groups.append(
+            Group(
+                reason=reason,
+                outcome=members[0].outcome,
+                blame=blame,
+                trials=tuple(trial.id for trial in members),
+                share=len(members) / len(trials),
+                compute=compute,
+                compute_share=compute / total if total else 0.0,
+                median_step=statistics.median(t.steps_run for t in members),
+                parameters=parameters,
+            )
+        )
+    return tuple(sorted(groups, key=lambda g: (-g.compute, -len(g.trials), g.reason)))
+
+
+def label(trial: Trial) -> str:
+    """Return the reason of a trial, or how it ended when there was none to give."""
+    return trial.reason or str(trial.outcome or "")
+
+
+def _blames(
+    trials: Iterable[Trial], costs: Mapping[str, float | None], total: float
+) -> dict[Blame | None, tuple[int, float]]:
+    counts: Counter[Blame | None] = Counter()
+    compute: defaultdict[Blame | None, float] = defaultdict(float)
+    for trial in trials:
+        counts[trial.blame] += 1
+        compute[trial.blame] += costs[trial.id] or 0
+    return {
+        blame: (counts[blame], compute[blame] / total if total else 0.0)
+        for blame in (Blame.CONFIG, Blame.INFRASTRUCTURE, None)
+        if counts[blame]
+    }
+
+
+def _warnings(sweep: Sweep) -> dict[str, int]:
+    """Count the trials that each rule warned about without a cut."""
+    counts: Counter[str] = Counter()
+    for trial, record in sweep.records.items():
+        del trial
+        counts.update({warning.partition("@")[0] for warning in record.warnings})
+    return dict(counts.most_common())
+
+
+# -------------------------------------------------------------- hyperparameters
+
+
+def _varied(trials: Iterable[Trial]) -> list[str]:
+    """Return the hyperparameters that differ between trials."""
+    seen: defaultdict[str, set[str]] = defaultdict(set)
+    for trial in trials:
+        for name, value in trial.params.items():
+            seen[name].add(repr(value))
+    return [name for name, values in seen.items() if len(values) > 1]
+
+
+def _parameters(
+    names: Iterable[str], members: Sequence[Trial], healthy: Sequence[Trial]
+) -> tuple[Parameter, ...]:
+    found = [_parameter(name, members, healthy) for name in names]
+    said = [parameter for parameter in found if parameter is not None]
+    return tuple(sorted(said, key=lambda p: (-p.separation, p.name)))
+
+
+def _parameter(
+    name: str, members: Sequence[Trial], healthy: Sequence[Trial]
+) -> Parameter | None:
+    behind, beside = _values(name, members), _values(name, healthy)
+    if len(behind) < FEWEST:
+        return None
+    numeric = all(map(_is_number, [*behind, *beside]))
+    spread = _number_spread if numeric else _choice_spread
+    enough = len(beside) >= FEWEST
+    separation = 0.0
+    if enough:
+        apart = _numbers_apart if numeric else _choices_apart
+        separation = apart(behind, beside)
+    return Parameter(
+        name=name,
+        behind=spread(behind),
+        healthy=spread(beside) if enough else None,
+        separation=separation,
+    )
+
+
+def _values(name: str, trials: Iterable[Trial]) -> list[Any]:
+    values = (trial.params[name] for trial in trials if name in trial.params)
+    return [v for v in values if not (isinstance(v, float) and math.isnan(v))]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _number_spread(values: Sequence[float]) -> Spread:
+    lower, median, upper = statistics.quantiles(values, n=4, method="inclusive")
+    return NumberSpread(
+        count=len(values),
+        lowest=min(values),
+        lower_quartile=lower,
+        median=median,
+        upper_quartile=upper,
+        highest=max(values),
+    )
+
+
+def _choice_spread(values: Sequence[object]) -> Spread:
+    counts = Counter(map(str, values))
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ChoiceSpread(count=len(values), counts=dict(ordered))
+
+
+def _numbers_apart(behind: Sequence[float], healthy: Sequence[float]) -> float:
+    ordered = sorted(healthy)
+    above = sum(
+        (bisect.bisect_left(ordered, value) + bisect.bisect_right(ordered, value)) / 2
+        for value in behind
+    )
+    return abs(2 * above / (len(behind) * len(healthy)) - 1)
+
+
+def _choices_apart(behind: Sequence[object], healthy: Sequence[object]) -> float:
+    left, right = Counter(map(str, behind)), Counter(map(str, healthy))
+    return 0.5 * sum(
+        abs(left[choice] / len(behind) - right[choice] / len(healthy))
+        for choice in {*left, *right}
+    )
+
+
+# ---------------------------------------------------------------- compute saved
+
+
+def _saved(sweep: Sweep, unit: Literal["s", "steps"], spent: float) -> Saved | None:
+    budget, basis = _budget(sweep)
+    cut = [t for t in sweep.trials if t.outcome in _CUT]
+    cut = [t for t in cut if t.blame is not Blame.INFRASTRUCTURE]
+    if not cut or not budget:
+        return None
+    left = [max(budget - trial.steps_run, 0) for trial in cut]
+    time_s = None
+    if unit == "s":
+        paces = [(t.time_s or 0.0) / t.steps_run if t.steps_run else 0.0 for t in cut]
+        time_s = sum(steps * pace for steps, pace in zip(left, paces, strict=True))
+    saved = sum(left) if time_s is None else time_s
+    return Saved(
+        steps=sum(left),
+        time_s=time_s,
+        share=saved / (spent + saved) if spent + saved else 0.0,
+        budget_steps=budget,
+        basis=basis,
+    )
+
+
+def _budget(sweep: Sweep) -> tuple[int, str]:
+    if sweep.budget_steps:
+        return sweep.budget_steps, "the budget of the sweep"
+    steps = [trial.steps_run for trial in sweep.trials if trial.healthy]
+    return max(steps, default=0), f"the longest of {len(steps)} that ran through"
