@@ -1,0 +1,238 @@
+"""Decide about one study's trials, and carry the decision out."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from tune_guard.monitor import Monitor
+from tune_guard.optuna import _engine
+from tune_guard.optuna.recorder import Recorder
+from tune_guard.optuna.requeue import HardwareFault, attempt_of, requeue
+from tune_guard.optuna.signals import Watch, Watches
+from tune_guard.record import Outcome, StopRecord
+from tune_guard.verdict import Blame
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from optuna.pruners import BasePruner
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial, Trial
+
+    from tune_guard.notices import Notices
+    from tune_guard.policy import Policy
+
+logger = logging.getLogger("tune_guard")
+
+
+class Judge:
+    """The guard's decisions: its own verdict first, then the wrapped pruner's.
+
+    Args:
+        policy: The rules; without a mode it takes each study's direction.
+
+        wrapped: The wrapped pruner, if there is one.
+
+        notices: Where each trouble is named once.
+
+        mark_infeasible: Whether a bad configuration sets a constraint.
+
+        most_attempts: Runs of the same parameters when machines break them.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        wrapped: BasePruner | None,
+        notices: Notices,
+        *,
+        mark_infeasible: bool | Literal["auto"],
+        most_attempts: int,
+    ) -> None:
+        self._policy = policy
+        self._wrapped = wrapped
+        self._notices = notices
+        self._mark_infeasible = mark_infeasible
+        self._most_attempts = most_attempts
+        self._recorder = Recorder(notices)
+        self._watches = Watches()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what belongs to this process: a study pickles its pruner."""
+        return {k: v for k, v in self.__dict__.items() if k != "_watches"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._watches = Watches()
+
+    def prune(self, study: Study, trial: FrozenTrial) -> bool:
+        """Judge a trial by its reports so far, and record a cut.
+
+        Raises:
+            HardwareFault: If the machine broke the trial. Nothing else.
+        """
+        stop = False
+        try:
+            watch = self._watch(study, trial)
+            verdict = watch.judge(trial.intermediate_values)
+            stop = verdict.stop or watch.is_cut
+            if stop:
+                self._cut(study, trial, watch)
+            elif watch.newly_kept() and watch.monitor is not None:
+                self._recorder.store(study, trial, watch.monitor.record())
+            return stop or self._ask_wrapped(study, trial, watch)
+        except HardwareFault:
+            raise
+        except Exception as error:  # noqa: BLE001 - nothing else may raise into a study
+            self._trouble(trial.number, error)
+            return stop
+
+    def report(
+        self, trial: Trial, step: int | None, value: Any, signals: Mapping[str, Any]
+    ) -> None:
+        """Judge a report before Optuna has it. Never raises."""
+        try:
+            current = _engine.current(trial)
+            watch = self._watch(trial.study, current)
+            watch.note_device(signals)
+            report = {**signals, self._policy.metric: value}
+            watch.report(current.intermediate_values, step, report)
+        except Exception as error:  # noqa: BLE001 - nothing may raise into a study
+            self._trouble(trial.number, error)
+
+    def observe(
+        self, trial: Trial | None, step: int | None, signals: Mapping[str, Any]
+    ) -> None:
+        """Take signals of a trial, or of the one this thread dealt with last."""
+        watch = self._watches.current()
+        try:
+            if trial is not None:
+                watch = self._watch(trial.study, _engine.current(trial))
+            if watch is not None:
+                watch.note_device(signals)
+                watch.observe(step, signals)
+        except Exception as error:  # noqa: BLE001 - nothing may raise into a study
+            self._trouble(-1 if trial is None else trial.number, error)
+
+    def sentence(self, trial: Trial) -> str:
+        """Say why the trial was cut; empty when it was not."""
+        watch = self._watch(trial.study, _engine.current(trial))
+        return "" if watch.record is None else _sentence(watch.record)
+
+    def _watch(self, study: Study, trial: FrozenTrial) -> Watch:
+        storage, trial_id = _engine.storage_of(study), _engine.trial_id_of(trial)
+        watch = self._watches.find(storage, trial_id)
+        if watch is None:
+            watch = self._new_watch(study, trial)
+            if trial_id >= 0:
+                in_loop = _engine.in_optimize(study)
+                self._watches.add(storage, trial_id, watch, one_by_one=in_loop)
+        return watch
+
+    def _new_watch(self, study: Study, trial: FrozenTrial) -> Watch:
+        policy, number = self._policy_for(study), str(trial.number)
+        monitor = None
+        if policy is not None:
+            monitor = Monitor(policy, trial_id=number, notices=self._notices)
+            monitor.attempt = attempt_of(trial.user_attrs)
+        watch = Watch(monitor, stores_values=len(study.directions) == 1)
+        stored = StopRecord.from_metadata(trial.user_attrs)
+        if stored is not None and stored.trial != number:
+            self._recorder.clear(study, trial)
+        elif stored is not None and stored.reason:
+            watch.record = stored
+        return watch
+
+    def _policy_for(self, study: Study) -> Policy | None:
+        """Return the policy with a mode: its own, else the study's direction."""
+        policy, name = self._policy, study.study_name
+        mode = _engine.mode_of(study, policy.metric)
+        if mode is None and policy.mode is None:
+            self._notices.once(
+                f"mode:{name}",
+                f"Study `{name}` does not say which direction `{policy.metric}` has, so"
+                " the guard is off there. Write Policy.default"
+                f'("{policy.metric}", "min"), or name it in `study.set_metric_names`.',
+            )
+            return None
+        if mode is not None and policy.mode not in (None, mode):
+            self._notices.once(
+                f"mode:{name}",
+                f"The policy's mode is {policy.mode!r}, but study `{name}` has the"
+                f" direction {mode!r}: the guard uses {policy.mode!r}, Optuna uses"
+                f" {mode!r}. Correct one of them.",
+            )
+        return policy if mode is None else policy.with_mode(mode)
+
+    def _cut(self, study: Study, trial: FrozenTrial, watch: Watch) -> None:
+        """Record the guard's verdict once, and tell the search whose fault it was."""
+        if not watch.is_cut and watch.monitor is not None:
+            watch.record = watch.monitor.record(
+                host=socket.gethostname(), gpu_uuid=watch.gpu_uuid
+            )
+            logger.info("Trial %d: %s", trial.number, _sentence(watch.record))
+            stored = self._recorder.store(study, trial, watch.record)
+            if watch.record.blame is Blame.INFRASTRUCTURE:
+                requeue(study, trial, self._most_attempts, self._notices)
+            elif stored and self._marks(study):
+                self._recorder.mark_infeasible(study, trial)
+        record = watch.record
+        if record is not None and record.blame is Blame.INFRASTRUCTURE:
+            where = " ".join(filter(None, (record.host, record.gpu_uuid)))
+            msg = f"{_sentence(record)} [{where}]"
+            raise HardwareFault(msg, record)
+
+    def _marks(self, study: Study) -> bool:
+        if self._mark_infeasible == "auto":
+            return _engine.learns_constraints(study)
+        return self._mark_infeasible
+
+    def _ask_wrapped(self, study: Study, trial: FrozenTrial, watch: Watch) -> bool:
+        """Ask the wrapped pruner, once per report, and record its verdict.
+
+        Successive halving answers differently when asked twice. Its verdicts do
+        not stick: a trial that runs on all the same is judged afresh.
+        """
+        if self._wrapped is None or len(study.directions) > 1:
+            return False
+        reports = len(trial.intermediate_values)
+        if watch.asked_at != reports:
+            watch.pruner_says = bool(self._wrapped.prune(study, trial))
+            watch.asked_at = reports
+            if watch.pruner_says and watch.record is None:
+                watch.record = self._record_of_wrapped(trial, watch)
+                self._recorder.store(study, trial, watch.record)
+            elif watch.record is not None and not watch.pruner_says:
+                watch.record = None
+                self._recorder.clear(study, trial)
+        return watch.pruner_says
+
+    def _record_of_wrapped(self, trial: FrozenTrial, watch: Watch) -> StopRecord:
+        kind, values = type(self._wrapped).__name__, trial.intermediate_values
+        step = next(reversed(values), -1)
+        known = StopRecord(trial=str(trial.number))
+        if watch.monitor is not None:
+            known = watch.monitor.record()
+        return replace(
+            known,
+            reason=f"pruner:{kind}",
+            outcome=Outcome.PRUNER,
+            step=step,
+            metric=self._policy.metric,
+            value=values.get(step),
+            message=f"{kind} pruned the trial, which was healthy.",
+            host=socket.gethostname(),
+        )
+
+    def _trouble(self, number: int, error: Exception) -> None:
+        self._notices.once(
+            f"trouble:{type(error).__name__}",
+            f"Trial {number} could not be judged ({error!r}): it is left alone.",
+        )
+
+
+def _sentence(record: StopRecord) -> str:
+    return f"{record.reason} at step {record.step}: {record.message}"
