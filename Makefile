@@ -25,6 +25,7 @@ demo: setup ## Run a Ray sweep and an Optuna study on real data, compare the rea
 	$(BIN)/python -m examples.demo
 
 test: setup ## Run every test
+	$(BIN)/pytest -q --doctest-modules tune_guard
 	$(BIN)/pytest -n 2 --ignore=tests/integration
 	$(BIN)/pytest tests/integration
 
