@@ -119,17 +119,17 @@ class Judge:
 
     def sentence(self, trial: Trial) -> str:
         """Say why the trial was cut; empty when it was not."""
-        watch = self._watch(trial.study, _engine.current(trial))
-        return "" if watch.record is None else _sentence(watch.record)
+        trial_id = _engine.trial_id_of(_engine.current(trial))
+        watch = self._watches.find(trial.study, trial_id)
+        return _sentence(watch.record) if watch and watch.record else ""
 
     def _watch(self, study: Study, trial: FrozenTrial) -> Watch:
-        storage, trial_id = _engine.storage_of(study), _engine.trial_id_of(trial)
-        watch = self._watches.find(storage, trial_id)
+        trial_id = _engine.trial_id_of(trial)
+        watch = self._watches.find(study, trial_id)
         if watch is None:
             watch = self._new_watch(study, trial)
             if trial_id >= 0:
-                in_loop = _engine.in_optimize(study)
-                self._watches.add(storage, trial_id, watch, one_by_one=in_loop)
+                self._watches.add(study, trial_id, watch)
         return watch
 
     def _new_watch(self, study: Study, trial: FrozenTrial) -> Watch:

@@ -133,9 +133,12 @@ class GuardPruner(BasePruner):
             self._notices.once("step", advice)
         running = _engine.live(trial)
         if running is not None:
+            stored = _engine.current(running).intermediate_values
             self._home(running).report(running, at, value, signals)
             if len(running.study.directions) > 1:
                 return
+            if running is trial and at in stored:
+                return  # Optuna would ignore the value, with one warning more
         if number is not None and at is not None:
             trial.report(number, at)
 

@@ -8,6 +8,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from tune_guard.observation import to_number
+from tune_guard.optuna import _engine
 from tune_guard.record import Outcome, StopRecord
 from tune_guard.verdict import HEALTHY, Level, Verdict
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from optuna.storages import BaseStorage
+    from optuna.study import Study
 
     from tune_guard.monitor import Monitor
 
@@ -154,42 +156,35 @@ class Watches:
     def __len__(self) -> int:
         return sum(map(len, self._trials.values()))
 
-    def find(self, storage: BaseStorage, trial_id: int) -> Watch | None:
+    def find(self, study: Study, trial_id: int) -> Watch | None:
         """Return the trial's watch, and make it the thread's current one."""
-        trials = self._trials.get(storage)
+        trials = self._trials.get(_engine.storage_of(study))
         watch = None if trials is None else trials.get(trial_id)
         if watch is not None:
-            self._thread.current = trial_id, watch
+            self._thread.current = study.study_name, trial_id, watch
         return watch
 
-    def add(
-        self, storage: BaseStorage, trial_id: int, watch: Watch, *, one_by_one: bool
-    ) -> None:
-        """Keep a new watch.
-
-        Args:
-            storage: Storage of the trial's study.
-
-            trial_id: Id of the trial in it.
-
-            watch: The trial's watch.
-
-            one_by_one: Whether this thread's former trial has ended.
-        """
+    def add(self, study: Study, trial_id: int, watch: Watch) -> None:
+        """Keep a new watch, and free the one of the trial before it."""
+        name = study.study_name
         with self._lock:
-            trials = self._trials.setdefault(storage, {})
-            former = getattr(self._thread, "current", None)
-            if one_by_one and former is not None and trials.get(former[0]) is former[1]:
-                del trials[former[0]]
+            trials = self._trials.setdefault(_engine.storage_of(study), {})
+            former_study, former_id, _ = self._current()
+            if former_study == name and _engine.in_optimize(study):
+                trials.pop(former_id, None)
             while len(trials) >= MOST_TRIALS:
                 del trials[next(iter(trials))]
             trials[trial_id] = watch
-        self._thread.current = trial_id, watch
+        self._thread.current = name, trial_id, watch
 
     def current(self) -> Watch | None:
         """Return the watch of the trial that this thread dealt with last."""
-        _, watch = getattr(self._thread, "current", (None, None))
-        return watch
+        return self._current()[2]
+
+    def _current(self) -> tuple[str, int, Watch | None]:
+        current: tuple[str, int, Watch | None]
+        current = getattr(self._thread, "current", ("", -1, None))
+        return current
 
 
 def as_step(step: object) -> int | None:
