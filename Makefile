@@ -33,7 +33,7 @@ check: setup ## Lint, formatting, types, direction of imports
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 bench: setup ## Measure the guard's cost (minutes)
 	$(BIN)/python -m tests.benchmarks
