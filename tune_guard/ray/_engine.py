@@ -1,0 +1,137 @@
+"""The only module that touches private attributes of Ray Tune and its searchers.
+
+Each is named with what it is for and has a fallback, so that a new release of
+Ray can be checked against one page and costs a name, never a sweep.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from ray import cloudpickle
+from ray.exceptions import RayActorError, RayTaskError, WorkerCrashedError
+from ray.tune.execution.tune_controller import TuneController
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import FIFOScheduler
+from ray.tune.stopper import CombinedStopper, NoopStopper, Stopper, TimeoutStopper
+
+_DEEPEST = 16
+_KIND = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|Exit|Interrupt|Died))\b[:(]?")
+
+
+def controller() -> TuneController | None:
+    """Return the controller that is calling this callback, or None.
+
+    Ray hands callbacks neither the scheduler nor the stopper, so a callback
+    that is to say who cut a trial looks up its own call stack. Only done when a
+    trial ends.
+    """
+    frame = sys._getframe(1)  # noqa: SLF001 - the only way to it
+    for _ in range(_DEEPEST):
+        owner = frame.f_locals.get("self")
+        if isinstance(owner, TuneController):
+            return owner
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return None
+
+
+def scheduler_of(owner: TuneController | None) -> Any:
+    """Return the scheduler, or None when there is none that could cut."""
+    scheduler = getattr(owner, "_scheduler_alg", None)
+    return None if type(scheduler) is FIFOScheduler else scheduler
+
+
+def reached_budget(scheduler: Any, result: dict[str, Any]) -> bool:
+    """Whether the scheduler stops this trial for having run to the end.
+
+    ASHA and HyperBand stop a trial that reached ``max_t``: nobody cut it.
+    """
+    budget = getattr(scheduler, "_max_t", None) or getattr(
+        scheduler, "_max_t_attr", None
+    )
+    reached = result.get(getattr(scheduler, "_time_attr", None) or "")
+    if not isinstance(budget, (int, float)) or not isinstance(reached, (int, float)):
+        return False
+    return reached >= budget
+
+
+def foreign_stoppers(owner: TuneController | None, ours: tuple[type, ...]) -> list[str]:
+    """Return the classes of the stoppers that can cut a trial and say nothing."""
+    waiting: list[Any] = [getattr(owner, "_stopper", None)]
+    names = []
+    while waiting:
+        stopper = waiting.pop(0)
+        if isinstance(stopper, CombinedStopper):
+            waiting += getattr(stopper, "_stoppers", ())
+        elif isinstance(stopper, Stopper) and not isinstance(
+            stopper, (*ours, NoopStopper, TimeoutStopper)
+        ):
+            names.append(type(stopper).__name__)
+    return names
+
+
+def failed_fast(owner: TuneController | None) -> bool:
+    """Whether the experiment was stopped because one of its trials failed."""
+    return bool(
+        getattr(owner, "_fail_fast", False) and getattr(owner, "_has_errored", False)
+    )
+
+
+def keep(trial: Trial, owner: TuneController | None) -> None:
+    """See to it that a changed ``trial.last_result`` is in the next snapshot."""
+    metadata: Any = trial.run_metadata
+    metadata.invalidate_cache()
+    mark = getattr(owner, "_mark_trial_to_checkpoint", None)
+    if mark is not None:
+        mark(trial)
+
+
+def error_of(trial: Trial) -> tuple[str, str, bool]:
+    """Return kind and text of the error, and whether the machine is to blame.
+
+    Read from the files that this very process wrote a moment ago, in its own
+    directory; files that came from elsewhere are never unpickled.
+    """
+    kind, text, machine = _pickled_error(trial.pickled_error_file)
+    return (kind, text, machine) if kind else (*_written_error(trial), False)
+
+
+def _pickled_error(path: str | None) -> tuple[str, str, bool]:
+    try:
+        error = cloudpickle.loads(Path(path or "").read_bytes())
+    except Exception:  # noqa: BLE001 - whatever a user's exception does when loaded
+        return "", "", False
+    machine = isinstance(error, (RayActorError, WorkerCrashedError))
+    if isinstance(error, RayTaskError) and error.cause is not None:
+        error = error.cause
+    kind = type(error).__name__
+    kind = re.sub(r"^RayTaskError\((.*)\)$", r"\1", kind)
+    return kind, str(error), machine
+
+
+def _written_error(trial: Trial) -> tuple[str, str]:
+    try:
+        text = Path(trial.error_file or "").read_text(encoding="utf-8")
+    except OSError:
+        return "Exception", ""
+    for line in reversed(text.splitlines()):
+        found = _KIND.match(line.strip())
+        if found:
+            return found[1], line.strip()
+    return "Exception", text.strip()
+
+
+def is_finished(trial: Trial) -> bool:
+    """Whether a trial has ended, well or not."""
+    return trial.status in (Trial.TERMINATED, Trial.ERROR)
+
+
+def optuna_trial(searcher: Any, trial_id: str) -> Any:
+    """Return the Optuna trial behind a Ray trial, or None."""
+    trials = getattr(searcher, "_ot_trials", None)
+    return trials.get(trial_id) if isinstance(trials, dict) else None

@@ -1,0 +1,258 @@
+"""The callback: record the end of every trial, whoever ended it."""
+
+# ruff: noqa: ARG002 - the arguments of the hooks are Ray's
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ray.tune import Callback
+
+from tune_guard.notices import Notices
+from tune_guard.observation import to_number
+from tune_guard.policy import Policy
+from tune_guard.ray import _engine, outcome
+from tune_guard.ray.record_file import RecordFiles
+from tune_guard.ray.rows import (
+    DONE,
+    ITERATION,
+    TOP,
+    Stamp,
+    checked_policy,
+    record_in,
+    stamp_of,
+    to_row,
+)
+from tune_guard.record import REASON, Outcome, StopRecord
+
+if TYPE_CHECKING:
+    from ray.tune.experiment import Trial
+
+logger = logging.getLogger("tune_guard")
+
+
+class GuardCallback(Callback):
+    """Record why every trial of a sweep ended.
+
+    Whoever ended it: the guard, the trial itself, the scheduler, a criterion,
+    an error, the end of the experiment. The record lies in ``tune_guard.json`` in
+    the trial's directory, written straight to storage; in the trial's last
+    result, from where ``Result.metrics`` and a restored experiment show it; and
+    in TensorBoard's table of hyperparameters. Interrupted by Ctrl-C, a trial's
+    file says ``interrupted`` until it is resumed.
+
+    Nothing that happens here can end a sweep. A storage that refuses costs a
+    quarter of a second, one warning, and puts the record into a local file.
+
+    Args:
+        policy: The policy that the sweep's GuardStopper has.
+
+    Raises:
+        ConfigError: If the policy's mode is missing.
+
+    Example:
+        >>> from tune_guard import Policy
+        >>> callback = GuardCallback(Policy.default("loss", "min"))
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = checked_policy(policy, "GuardCallback")
+        self._notices = Notices()
+        self._files = RecordFiles(self._notices)
+        self._open: dict[str, Trial] = {}
+        self._recorded: set[str] = set()
+        self._restored: set[str] | None = None
+        self._time_budget_s: float | None = None
+        self._began_s = time.monotonic()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the trials out: they belong to the running experiment."""
+        return {"policy": self._policy}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["policy"])  # type: ignore[misc]
+
+    # ------------------------------------------------------------ Ray's hooks
+
+    def setup(self, *args: Any, **info: Any) -> None:
+        """Note when the experiment began and how long it may take."""
+        self._began_s = time.monotonic()
+        self._safely(self._take_budget, info)
+
+    def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
+        """At the first step, see which trials a restored experiment brought."""
+        if self._restored is None:
+            self._safely(self._take_stock, trials)
+
+    def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
+        """Notice when the experiment was stopped: Ray names no trial then.
+
+        All open trials end at once, so one look tells; the rest are looked at
+        only when it did.
+        """
+        if self._ended_silently(trials):
+            self._safely(self._record_experiment_stop, trials)
+
+    def on_trial_start(
+        self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
+    ) -> None:
+        """A trial starts, or starts again."""
+        self._safely(self._begin, trial)
+
+    def on_trial_result(
+        self,
+        iteration: int,
+        trials: list[Trial],
+        trial: Trial,
+        result: dict[str, Any],
+        **info: Any,
+    ) -> None:
+        """Complete the last row of a trial, before the loggers write it."""
+        if result.get(DONE):
+            self._safely(self._complete_row, trial, result)
+
+    def on_trial_complete(
+        self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
+    ) -> None:
+        """Record the end of a trial that did not fail."""
+        self._safely(self._record_end, trial)
+
+    def on_trial_error(
+        self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
+    ) -> None:
+        """Record the end of a trial that failed for good."""
+        self._safely(self._record_error, trial)
+
+    def on_checkpoint(
+        self,
+        iteration: int,
+        trials: list[Trial],
+        trial: Trial,
+        checkpoint: Any,
+        **info: Any,
+    ) -> None:
+        """Let the stopper know to which row a retry will return."""
+        stamp = stamp_of(trial.last_result)
+        if stamp is not None:
+            stamp.checkpointed = True
+
+    def on_experiment_end(self, trials: list[Trial], **info: Any) -> None:
+        """Note the trials that an interrupt left open; they may be resumed."""
+        self._safely(self._record_interrupt)
+
+    def _safely(self, do: Callable[..., None], *args: Any) -> None:
+        try:
+            do(*args)
+        except Exception as error:  # noqa: BLE001 - nothing may raise into a sweep
+            self._notices.once(
+                f"callback:{do.__name__}:{type(error).__name__}",
+                f"A trial's end could not be recorded ({error!r}); the sweep goes on.",
+            )
+
+    # --------------------------------------------------------- what they do
+
+    def _take_budget(self, info: dict[str, Any]) -> None:
+        budget = info.get("time_budget_s")
+        seconds = getattr(budget, "total_seconds", None)
+        self._time_budget_s = to_number(seconds() if seconds else budget)
+
+    def _take_stock(self, trials: Sequence[Trial]) -> None:
+        self._recorded |= {t.trial_id for t in trials if _engine.is_finished(t)}
+        self._restored = {t.trial_id for t in trials if not _engine.is_finished(t)}
+
+    def _begin(self, trial: Trial) -> None:
+        trial_id = trial.trial_id
+        self._open[trial_id] = trial
+        self._recorded.discard(trial_id)
+        if self._restored and trial_id in self._restored:
+            self._restored.discard(trial_id)
+            self._files.withdraw(trial)
+
+    def _complete_row(self, trial: Trial, result: dict[str, Any]) -> None:
+        if record_in(result) is not None:
+            return
+        stamp = stamp_of(result)
+        fields = outcome.end_at_row(trial, result, stamped=stamp is not None)
+        if stamp is None:
+            result[TOP] = stamp = Stamp({})
+        stamp.update(to_row(outcome.record_at(trial, result, **fields)))
+
+    def _record_end(self, trial: Trial) -> None:
+        record = record_in(trial.last_result)
+        if record is None:
+            record = self._unstamped_end(trial)
+        self._record(trial, record)
+
+    def _unstamped_end(self, trial: Trial) -> StopRecord:
+        """Return the record of an end at which no row was reported."""
+        if (trial.last_result or {}).get(DONE):
+            return outcome.record_of(trial)
+        scheduler = _engine.scheduler_of(_engine.controller())
+        return outcome.record_of(trial, **outcome.cut_by_scheduler(scheduler, []))
+
+    def _record_error(self, trial: Trial) -> None:
+        self._record(trial, outcome.record_of(trial, **outcome.error_fields(trial)))
+
+    def _ended_silently(self, trials: Sequence[Trial]) -> bool:
+        looked_at = [
+            next(iter(self._open.values()), None),
+            trials[-1] if trials else None,
+        ]
+        return any(
+            trial is not None
+            and _engine.is_finished(trial)
+            and trial.trial_id not in self._recorded
+            for trial in looked_at
+        )
+
+    def _record_experiment_stop(self, trials: Sequence[Trial]) -> None:
+        spent_s = time.monotonic() - self._began_s
+        budget_s = self._time_budget_s
+        out_of_time = budget_s is not None and spent_s >= budget_s
+        for trial in trials:
+            if _engine.is_finished(trial) and trial.trial_id not in self._recorded:
+                fields = outcome.experiment_stop_fields(trial, out_of_time=out_of_time)
+                self._record(trial, outcome.record_of(trial, **fields))
+
+    def _record_interrupt(self) -> None:
+        for trial in self._open.values():
+            record = outcome.record_of(
+                trial,
+                outcome=Outcome.INTERRUPTED,
+                reason="interrupted",
+                message="The sweep was interrupted; Tuner.restore resumes the trial.",
+            )
+            self._files.write(trial, _content(trial, record, final=False))
+        self._open = {}
+
+    def _record(self, trial: Trial, record: StopRecord) -> None:
+        """Put the record into the last result, the hyperparameters and the file."""
+        if trial.trial_id in self._recorded:
+            return
+        self._recorded.add(trial.trial_id)
+        self._open.pop(trial.trial_id, None)
+        stamp = stamp_of(trial.last_result)
+        if stamp is not None:
+            stamp.ended = True
+            stamp.monitor = None
+        if trial.last_result is not None:
+            trial.last_result.setdefault(TOP, {}).update(to_row(record))
+        _engine.keep(trial, _engine.controller())
+        shown = record.reason or str(record.outcome)
+        trial.evaluated_params = {**(trial.evaluated_params or {}), REASON: shown}
+        self._files.write(trial, _content(trial, record, final=True))
+        if record.outcome is Outcome.GUARD:
+            logger.info("Trial %s: %s", trial.trial_id, record.message)
+
+
+def _content(trial: Trial, record: StopRecord, *, final: bool) -> dict[str, Any]:
+    result = trial.last_result or {}
+    return {
+        **record.metadata(),
+        "trial_id": trial.trial_id,
+        ITERATION: result.get(ITERATION),
+        "final": final,
+    }

@@ -1,0 +1,113 @@
+"""Who ended a trial, told from what Ray lets a callback see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tune_guard.observation import lookup, to_number
+from tune_guard.ray import _engine
+from tune_guard.ray.combine import Combined
+from tune_guard.ray.rows import new_record, stamp_of, step_of
+from tune_guard.ray.stopper import GuardStopper
+from tune_guard.record import Outcome, StopRecord
+from tune_guard.verdict import Blame
+
+if TYPE_CHECKING:
+    from ray.tune.experiment import Trial
+
+_LONGEST_TEXT = 300
+
+
+def record_of(trial: Trial, **fields: Any) -> StopRecord:
+    """Make a trial's record after its newest row was taken."""
+    return record_at(trial, trial.last_result or {}, **fields)
+
+
+def record_at(trial: Trial, result: dict[str, Any], **fields: Any) -> StopRecord:
+    """Make a trial's record, with what its monitor knows while it is there."""
+    stamp = stamp_of(result)
+    monitor = stamp.monitor if stamp is not None else None
+    if fields.get("outcome", Outcome.COMPLETED) is not Outcome.COMPLETED:
+        fields.setdefault("step", step_of(result, monitor))
+    host = str(result.get("hostname") or "")
+    return new_record(monitor, trial=trial.trial_id, host=host, **fields)
+
+
+def end_at_row(
+    trial: Trial, result: dict[str, Any], *, stamped: bool
+) -> dict[str, Any]:
+    """Say who made this row the trial's last one, as fields of a record.
+
+    Neither the guard nor the trial itself did. Ray asks in this order: stopper,
+    dictionary of criteria, scheduler.
+
+    Args:
+        trial: The trial.
+
+        result: Its last row.
+
+        stamped: Whether a GuardStopper has seen the row: only then is it known
+            that the trial did not end itself.
+    """
+    for key, value in trial.stopping_criterion.items():
+        number = to_number(lookup(result, key))
+        if number is not None and number >= value:
+            return _criterion(key, f"`{key}` reached {value}.")
+    owner = _engine.controller()
+    scheduler = _engine.scheduler_of(owner)
+    others = _engine.foreign_stoppers(owner, (GuardStopper, Combined))
+    if scheduler is None:
+        if others:
+            return _criterion(others[0], f"Stopped by {' or '.join(others)}.")
+        return (
+            _criterion("unknown", "Stopped by an unknown criterion.") if stamped else {}
+        )
+    if _engine.reached_budget(scheduler, result):
+        return {"message": f"Ran to the end that {type(scheduler).__name__} sets."}
+    return cut_by_scheduler(scheduler, others)
+
+
+def cut_by_scheduler(scheduler: Any, others: list[str]) -> dict[str, Any]:
+    """Return the fields of a record for a trial that a scheduler stopped."""
+    name = type(scheduler).__name__ if scheduler is not None else "unknown"
+    doubt = f" or {' or '.join(others)}; combine() tells which" if others else ""
+    return {
+        "outcome": Outcome.SCHEDULER,
+        "reason": f"scheduler:{name}",
+        "message": f"Stopped by {name}{doubt}: other trials did better.",
+    }
+
+
+def _criterion(name: str, message: str) -> dict[str, Any]:
+    return {
+        "outcome": Outcome.CRITERION,
+        "reason": f"criterion:{name}",
+        "message": message,
+    }
+
+
+def error_fields(trial: Trial) -> dict[str, Any]:
+    """Return the fields of a record for a trial that failed for good."""
+    kind, text, machine = _engine.error_of(trial)
+    text = " ".join(text.split())
+    return {
+        "outcome": Outcome.ERROR,
+        "reason": f"error:{kind}",
+        "blame": Blame.INFRASTRUCTURE if machine else None,
+        "message": text[:_LONGEST_TEXT],
+    }
+
+
+def experiment_stop_fields(trial: Trial, *, out_of_time: bool) -> dict[str, Any]:
+    """Return the fields for a trial that ended because the experiment did."""
+    stamp = stamp_of(trial.last_result)
+    cause = stamp.stopped_by if stamp is not None else ""
+    if not cause and out_of_time:
+        cause = "time_budget"
+    if not cause and _engine.failed_fast(_engine.controller()):
+        cause = "fail_fast"
+    return {
+        "outcome": Outcome.EXPERIMENT_STOP,
+        "reason": f"experiment_stop:{cause}" if cause else "experiment_stop",
+        "message": "The experiment was stopped while this trial was open.",
+    }

@@ -1,0 +1,121 @@
+"""A trial's ``tune_guard.json``: written straight to storage, whole or not at all.
+
+Ray copies what lies in a trial's local directory to storage every ten seconds
+at most; a driver that is killed in between would lose the reason.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tune_guard.record import FALLBACK_FOLDER, FALLBACK_SUFFIX, RECORD_FILE, to_json
+
+if TYPE_CHECKING:
+    from ray.tune.experiment import Trial
+
+    from tune_guard.notices import Notices
+
+_PAUSES_S = (0.05, 0.2)
+
+
+class RecordFiles:
+    """Writes the records of one sweep's trials.
+
+    A storage that refuses is asked again, for a quarter of a second in all, and
+    by later trials only once each. What it refused goes into the trial's local
+    directory, which Ray copies to storage as soon as it can, and if that is
+    refused too, into a file in the working directory.
+
+    Args:
+        notices: Where a storage that refuses is named once.
+    """
+
+    def __init__(self, notices: Notices) -> None:
+        self._notices = notices
+        self._pauses_s: tuple[float, ...] = _PAUSES_S
+
+    def write(self, trial: Trial, content: dict[str, Any]) -> None:
+        """Write a trial's record. Never raises."""
+        text = to_json(content) + "\n"
+        for pause_s in (*self._pauses_s, None):
+            try:
+                _write_to_storage(trial, text)
+            except Exception as error:  # noqa: BLE001 - a storage may raise anything
+                refusal = error
+                if pause_s is not None:
+                    time.sleep(pause_s)
+            else:
+                return
+        self._pauses_s = ()
+        self._write_elsewhere(trial, text, refusal)
+
+    def withdraw(self, trial: Trial) -> None:
+        """Delete the record of a trial that goes on after all. Never raises."""
+        try:
+            filesystem, path = _place(trial)
+            if filesystem.get_file_info(path).type.name == "File":
+                filesystem.delete_file(path)
+        except Exception as error:  # noqa: BLE001 - a storage may raise anything
+            self._notices.once(
+                "withdraw",
+                f"The record of trial {trial.trial_id}, which runs again, could not"
+                f" be deleted ({error!r}): it is replaced when the trial ends.",
+            )
+
+    def _write_elsewhere(self, trial: Trial, text: str, refusal: Exception) -> None:
+        for write in (_write_beside_logs, _append_to_working_directory):
+            try:
+                path = write(trial, text)
+            except OSError:
+                continue
+            self._notices.once(
+                "storage",
+                f"The storage refused a trial's record ({refusal!r}); it lies in"
+                f" {path}. The trials themselves are cut as they should.",
+            )
+            return
+        self._notices.once(
+            "storage",
+            f"The storage refused a trial's record ({refusal!r}), and so did the"
+            " local disk: reasons are in the results only.",
+        )
+
+
+def _place(trial: Trial) -> tuple[Any, str]:
+    storage: Any = trial.storage
+    return storage.storage_filesystem, f"{trial.path}/{RECORD_FILE}"
+
+
+def _write_to_storage(trial: Trial, text: str) -> None:
+    """Write whole or not at all: a local file is renamed into place.
+
+    An object store publishes an object when its stream is closed.
+    """
+    filesystem, path = _place(trial)
+    is_local = filesystem.type_name in ("local", "subtree", "py::fsspec+file")
+    target = f"{trial.path}/.{RECORD_FILE}.tmp" if is_local else path
+    if is_local:
+        filesystem.create_dir(str(trial.path), recursive=True)
+    with filesystem.open_output_stream(target) as stream:
+        stream.write(text.encode())
+    if is_local:
+        filesystem.move(target, path)
+
+
+def _write_beside_logs(trial: Trial, text: str) -> Path:
+    path = Path(str(trial.local_path)) / RECORD_FILE
+    draft = path.with_name(f".{RECORD_FILE}.tmp")
+    draft.write_text(text, encoding="utf-8")
+    return draft.replace(path)
+
+
+def _append_to_working_directory(trial: Trial, text: str) -> Path:
+    storage: Any = trial.storage
+    folder = Path(FALLBACK_FOLDER)
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{storage.experiment_dir_name}{FALLBACK_SUFFIX}"
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
+    return path

@@ -1,0 +1,149 @@
+"""What the guard writes into a row of results, and reads back from it.
+
+The row is all that the stopper and the callback share: after a restart of the
+driver they are unpickled apart, and no other object would be the same in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from tune_guard.exceptions import ConfigError
+from tune_guard.observation import to_number
+from tune_guard.policy import Policy
+from tune_guard.record import KEYS, StopRecord, to_json
+
+if TYPE_CHECKING:
+    from tune_guard.monitor import Monitor
+
+TOP = "tune_guard"
+"""The nested key: Ray flattens what lies below it to ``tune_guard/reason`` etc."""
+
+_SHORT = {key: key.partition("/")[2] for key in KEYS}
+RUNNING = {"detail": "", "status": "running", "blame": "", "step": -1, "reason": ""}
+WARNED = {**RUNNING, "status": "warned"}
+
+ITERATION = "training_iteration"
+SINCE_RESTORE = "iterations_since_restore"
+DONE = "done"
+CHECKPOINTED = "should_checkpoint"
+
+LOOKED_AT = 4
+"""Open trials looked at whenever one opens: more than 1, so that the ended go."""
+
+
+class Stamp(dict[str, Any]):
+    """The five values of one row, with what must not be logged riding along.
+
+    Loggers see a plain dictionary; pickled or copied, it is one.
+
+    Args:
+        values: The five values, by their short names.
+
+        monitor: The trial's monitor while the trial is open: whoever records
+            its end learns from it the best value, the attempt and the warnings.
+    """
+
+    __slots__ = ("checkpointed", "ended", "monitor", "stopped_by")
+
+    def __init__(
+        self, values: Mapping[str, Any], monitor: Monitor | None = None
+    ) -> None:
+        super().__init__(values)
+        self.monitor = monitor
+        self.checkpointed = False
+        self.ended = False
+        self.stopped_by = ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
+def to_row(record: StopRecord) -> dict[str, Any]:
+    """Return the five values of a record as Ray's loggers can take them."""
+    row = {_SHORT[key]: value for key, value in record.metadata().items()}
+    row["detail"] = to_json(row["detail"])
+    return row
+
+
+def stamp_of(result: Mapping[str, Any] | None) -> Stamp | None:
+    """Return the live stamp of a row; None for one that came from a file."""
+    stamp = result.get(TOP) if result else None
+    return stamp if isinstance(stamp, Stamp) else None
+
+
+def record_in(result: Mapping[str, Any] | None) -> StopRecord | None:
+    """Return the record that a row holds; None while its trial is open."""
+    row = result.get(TOP) if result else None
+    if not isinstance(row, Mapping) or not row.get("detail"):
+        return None
+    return StopRecord.from_metadata({key: row.get(_SHORT[key]) for key in KEYS})
+
+
+def new_record(monitor: Monitor | None, **fields: Any) -> StopRecord:
+    """Make the record of an end that was not the guard's; the monitor may be gone."""
+    if monitor is None or monitor.verdict.stop:
+        return StopRecord(**fields)
+    return monitor.record(**fields)
+
+
+def step_of(result: Mapping[str, Any], monitor: Monitor | None) -> int:
+    """Return the step that the rules count in, or Ray's; -1 when there is none."""
+    if monitor is not None and monitor.last_step is not None:
+        return monitor.last_step
+    number = to_number(result.get(ITERATION))
+    return -1 if number is None else int(number)
+
+
+def has_ended(row: Mapping[str, Any] | None) -> bool:
+    """Whether a trial has ended since this, its newest row.
+
+    Ray does not tell a stopper. But whoever ends a trial marks its newest row:
+    Ray by ``done``, the callback on the stamp.
+    """
+    stamp = stamp_of(row)
+    return bool(row and row.get(DONE)) or (stamp is not None and stamp.ended)
+
+
+class OpenRows:
+    """The newest row of every open trial; ended trials are let go by and by."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, dict[str, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, trial_id: str, row: dict[str, Any]) -> None:
+        """Take the newest row of a trial."""
+        is_new = trial_id not in self._rows
+        self._rows[trial_id] = row
+        if is_new:
+            for oldest in list(islice(self._rows, LOOKED_AT)):
+                found = self._rows.pop(oldest)
+                if not has_ended(found):
+                    self._rows[oldest] = found
+
+    def mark_stopped(self, by: str) -> None:
+        """Leave word in every open trial's row who stops the experiment."""
+        for row in self._rows.values():
+            stamp = stamp_of(row)
+            if stamp is not None:
+                stamp.stopped_by = by
+
+
+def checked_policy(policy: object, name: str) -> Policy:
+    """Return the policy if it can be used.
+
+    Raises:
+        ConfigError: If it is no policy, or its mode is missing.
+    """
+    if not isinstance(policy, Policy):
+        msg = (
+            f"`policy` must be a Policy, but got {policy!r}. Write"
+            f' {name}(Policy.default("val_loss", "min")).'
+        )
+        raise ConfigError(msg)
+    return policy.checked()
