@@ -1,0 +1,1 @@
+"""Compute saved against false kills on recorded sweeps: our policies and the peers."""
