@@ -137,6 +137,7 @@ def test_any_choice_survives_yaml(choices: list[Any]) -> None:
         ("{type: int, low: 1, high: 1" + "0" * 400 + "}", "must fit into 64 bits"),
         ("{type: int, low: 1, high: 1" + "0" * 5000 + "}", "is no int"),
         ("{type: float, low: 1, high: 1" + "0" * 400 + "}", "`high` must be finite"),
+        ("{type: float, low: -1e308, high: 1e308}", "`high` - `low` must be finite"),
         ("{type: int, low: 1.5, high: 2}", "`low` must be a whole number, but got 1.5"),
         ("{type: float, low: 1, high: 2, log: yes}", "`log` must be true or false"),
         ("{type: float, low: 1, high: 2, log: true, step: 1}", "exclude each other"),
@@ -304,6 +305,41 @@ def test_a_missing_active_parameter_lies_outside() -> None:
 
 # --------------------------------------------------------------------- engines
 
+EDGES = [
+    Float(low=5e-324, high=1.0, log=True),
+    Float(low=1.0, high=1.0),
+    Float(low=-0.3, high=0.6, step=0.3),
+    Int(low=1, high=1),
+    Int(low=3, high=3, step=5),
+    Int(low=-10, high=-4, step=3),
+    Int(low=0, high=2**63 - 2),
+    Int(low=1, high=2**63 - 2, log=True),
+    Categorical(choices=[None]),
+    Constant(value=None),
+]
+
+
+@pytest.mark.parametrize("parameter", EDGES, ids=repr)
+def test_every_engine_stays_inside_at_the_edges(parameter: Any) -> None:
+    """Single values, tiny and huge bounds and negative grids give points inside."""
+    import optuna
+
+    space = Space({"x": parameter})
+    rng = random.Random(1)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
+    assert all(space.contains(space.sample(rng)) for _ in range(20))
+    assert all(space.contains(space.suggest(study.ask())) for _ in range(20))
+    assert all(space.contains(c) for c in ray_variants(space.to_ray(), 20))
+
+
+def ray_variants(space: dict[str, Any], count: int) -> list[dict[str, Any]]:
+    """Return configs as Ray's own generator resolves them."""
+    import numpy as np
+    from ray.tune.search.variant_generator import generate_variants
+
+    np.random.seed(1)  # noqa: NPY002 - the generator that Ray draws from
+    return [config for _ in range(count) for _, config in generate_variants(space)]
+
 
 def active_names(params: dict[str, Any]) -> set[str]:
     """Return which conditional parameters these values must have, by hand."""
@@ -364,15 +400,6 @@ def test_an_enqueued_point_is_suggested_again() -> None:
     study.enqueue_trial(SGD)
     assert SPACE.suggest(study.ask()) == SGD
     assert SPACE.suggest(optuna.trial.FixedTrial(SGD)) == SGD
-
-
-def ray_variants(space: dict[str, Any], count: int) -> list[dict[str, Any]]:
-    """Return configs as Ray's own generator resolves them."""
-    import numpy as np
-    from ray.tune.search.variant_generator import generate_variants
-
-    np.random.seed(1)  # noqa: NPY002 - the generator that Ray draws from
-    return [config for _ in range(count) for _, config in generate_variants(space)]
 
 
 def test_ray_configs_lie_in_the_space() -> None:

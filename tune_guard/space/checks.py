@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import TypeAlias
 
 from tune_guard.exceptions import ConfigError
@@ -81,6 +81,9 @@ def check_range(low: float, high: float, *, log: bool, step: float | None) -> No
     if low > high:
         msg = f"`low` must be <= `high`, but got {low!r} > {high!r}. Swap them?"
         raise SpaceError(msg, key="low")
+    if high - low > sys.float_info.max:
+        msg = f"`high` - `low` must be finite, but got {high!r} and {low!r}."
+        raise SpaceError(msg, key="high")
     if log and low <= 0:
         msg = (
             f"`low` must be > 0 with `log: true`, but got {low!r}. Write the "
@@ -98,23 +101,37 @@ def _check_step(low: float, high: float, *, log: bool, step: float) -> None:
     if step <= 0:
         msg = f"`step` must be > 0, but got {step!r}."
         raise SpaceError(msg, key="step")
-    if not on_grid(high - low, step):
-        reached = low + math.floor((high - low) / step) * step
+    beyond = float(remainder(low, high, step))
+    if beyond:
         msg = (
             f"`high` must be reached from `low` in steps of {step!r}, but got "
-            f"{high!r}. The nearest below is {reached:g}."
+            f"{high!r}. The nearest below is {high - beyond:g}."
         )
         raise SpaceError(msg, key="high")
 
 
-def on_grid(distance: float, step: float) -> bool:
-    """Whether ``distance`` is a multiple of ``step``, up to rounding.
+def remainder(low: float, high: float, step: float) -> Fraction:
+    """Return what is left of ``high - low`` after whole steps, in decimals.
+
+    By the numbers as they are written, as Optuna does it: 0.7 is six steps of
+    0.1 above 0.1, though not in binary.
 
     Example:
-        >>> on_grid(0.7 - 0.1, 0.1), on_grid(0.75, 0.1)
+        >>> remainder(0.1, 0.7, 0.1), remainder(0.1, 0.75, 0.1)
+        (Fraction(0, 1), Fraction(1, 20))
+    """
+    distance = Fraction(str(high)) - Fraction(str(low))
+    return distance % Fraction(str(step))
+
+
+def on_grid(value: float, low: float, step: float) -> bool:
+    """Whether a drawn ``value`` is ``low`` plus whole steps, up to rounding.
+
+    Example:
+        >>> on_grid(0.1 + 0.2, 0.1, 0.1), on_grid(0.35, 0.1, 0.1)
         (True, False)
     """
-    steps = distance / step
+    steps = (value - low) / step
     return abs(steps - round(steps)) <= _GRID_TOLERANCE
 
 

@@ -48,7 +48,7 @@ def _ray_float(parameter: Float) -> Any:
     low, high, step = parameter.low, parameter.high, parameter.step
     if step is None:
         return tune.loguniform(low, high) if parameter.log else tune.uniform(low, high)
-    if checks.on_grid(low, step):
+    if not checks.remainder(0.0, low, step):
         return tune.quniform(low, high, step)
     # Ray counts its steps from zero, so it cannot express 0.05, 0.15, 0.25.
     return tune.choice(list(parameter.grid(step)))

@@ -118,7 +118,7 @@ class Float(_Kind):
         # The engines' own grid points may lie a rounding error outside.
         slack = self.step / 1000
         inside = self.low - slack <= number <= self.high + slack
-        return inside and checks.on_grid(number - self.low, self.step)
+        return inside and checks.on_grid(number, self.low, self.step)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ class Int(_Kind):
     def draw(self, rng: Random) -> int:
         """Return one value, drawn with Python's generator."""
         if not self.log:
-            return rng.choice(self.grid())
+            return rng.randrange(self.low, self.high + 1, self.step)
         exponent = rng.uniform(math.log(self.low), math.log(self.high + 1))
         return min(max(int(math.exp(exponent)), self.low), self.high)
 
