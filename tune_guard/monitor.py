@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import math
+import reprlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tune_guard.curve import Curve
-from tune_guard.exceptions import did_you_mean
+from tune_guard.intake import Intake
 from tune_guard.notices import Notices
-from tune_guard.observation import Observation, flat_keys, lookup
-from tune_guard.reader import ReportReader
+from tune_guard.observation import Observation
 from tune_guard.record import StopRecord
-from tune_guard.rules.base import Context, Detector
+from tune_guard.rules.base import Context, Detector, Rule
 from tune_guard.schedule import Schedule
+from tune_guard.stored_state import STATE_VERSION, check_state, store_verdict
 from tune_guard.verdict import HEALTHY, Finding, Level, Tier, Verdict, decide
 
 if TYPE_CHECKING:
     from tune_guard.policy import Policy
 
-STATE_VERSION = 1
-_PATIENCE_FOR_METRIC = 10
 _MOST_WARNINGS = 8
 _MOST_KEYFRAMES = 2
 
@@ -59,20 +58,21 @@ class Monitor:
         self.policy = policy.checked()
         self.trial_id = trial_id
         self.notices = Notices() if notices is None else notices
-        self._reader = ReportReader(
-            policy.metric, policy.keys, policy.extra_keys(), self.notices
-        )
+        self._intake = Intake(policy, self.notices)
+        self._start_anew()
+
+    def _start_anew(self) -> None:
         self.attempt = 1
-        self.first_step: int | None = None
-        self.last_step: int | None = None
-        self.best_value: float | None = None
-        self.best_step: int | None = None
         self.verdict = HEALTHY
         self.warnings: dict[str, int] = {}
-        self._reports = 0
-        self._metric_seen = False
-        self._marker: Any = None
         self._keyframes: list[dict[str, Any]] = []
+        self._forget_curve()
+
+    def _forget_curve(self) -> None:
+        """Start as before the first report; attempt and warnings stay."""
+        self._intake.forget()
+        self.best_value: float | None = None
+        self.best_step: int | None = None
         self._start_rules()
 
     def _start_rules(self) -> None:
@@ -88,12 +88,27 @@ class Monitor:
             name_of=self._name_of,
         )
         self._sign = context.sign
-        self._detectors: dict[str, Detector] = {
-            rule.id: rule.start(context) for rule in policy.armed_rules()
-        }
+        self._detectors: dict[str, Detector] = {}
+        for rule in policy.armed_rules():
+            try:
+                self._detectors[rule.id] = rule.start(context)
+            except Exception as error:  # noqa: BLE001 - a rule's bug must not end a sweep
+                self._name_failed_rule(rule.id, error)
+
+    def _name_failed_rule(self, rule_id: str, error: Exception) -> None:
+        self.notices.once(
+            f"rule:{rule_id}",
+            f"Rule `{rule_id}` failed with {reprlib.repr(error)}: it is off for this"
+            " trial. Please report it to the rule's author.",
+        )
 
     def _name_of(self, signal: str) -> str:
-        return self._reader.names.get(signal, signal)
+        return self._intake.reader.names.get(signal, signal)
+
+    @property
+    def last_step(self) -> int | None:
+        """The newest step that was reported, or None before the first."""
+        return self._intake.last_step
 
     def observe(self, step: int | None, report: Mapping[str, Any]) -> Verdict:
         """Take one report and return the verdict for it. Never raises.
@@ -111,92 +126,44 @@ class Monitor:
         if self.verdict.stop:
             return self.verdict
         try:
-            observation = self._take(step, report)
+            observation = self._intake.take(step, report)
         except Exception as error:  # noqa: BLE001 - nothing may raise into a sweep
             self.notices.once(
                 f"report:{type(error).__name__}",
-                f"A report could not be read ({error!r}); it is not judged.",
+                f"A report could not be read ({reprlib.repr(error)}): it is not"
+                " judged.",
             )
             return HEALTHY
         if observation is None:
             return HEALTHY
+        self._account(observation)
         self.verdict = self._judge(observation)
         return self.verdict
 
-    def _take(self, step: int | None, report: Mapping[str, Any]) -> Observation | None:
-        """Read a report; None when it is no observation."""
-        policy = self.policy
-        if policy.ignore_where and _matches(report, policy.ignore_where):
-            return None
-        if step is None:
-            step = self.last_step or 0
-        elif self.last_step is not None and step <= self.last_step:
-            self.notices.once(
-                "repeated",
-                f"Step {step} was reported after step {self.last_step}: a step that"
-                " was seen before is not judged again. Report each step once.",
-            )
-            return None
-        else:
-            self.last_step = step
-            if self.first_step is None:
-                self.first_step = step
-        observation = self._reader.read(step, report)
-        fields = observation.__dict__
-        fields["warming"] = step < policy.warmup_steps
-        if policy.fresh_key is not None and not self._moved(report, policy.fresh_key):
-            fields.pop("metric", None)
-        self._account(observation, report)
-        return observation
-
-    def _moved(self, report: Mapping[str, Any], fresh_key: str) -> bool:
-        marker = lookup(report, fresh_key)
-        if marker is None or marker == self._marker:
-            return False
-        self._marker = marker
-        return True
-
-    def _account(self, observation: Observation, report: Mapping[str, Any]) -> None:
-        """Keep the best value, feed the summaries, name a metric that never came."""
+    def _account(self, observation: Observation) -> None:
+        """Keep the best value and feed the summaries."""
         value, lr = observation.metric, observation.lr
         if lr is not None and math.isfinite(lr):
             self.schedule.add(observation.step, lr)
-        if value is None:
-            self._reports += 1
-            if not self._metric_seen and self._reports == _PATIENCE_FOR_METRIC:
-                self._name_missing_metric(report)
+        if value is None or not math.isfinite(value) or _unsound(observation):
             return
-        self._metric_seen = True
-        if not math.isfinite(value) or _unsound(observation):
-            return
-        self.curve.add(self._sign * value)
+        self.curve.add(
+            self._sign * value, observation.step, warming=observation.warming
+        )
         best = self.best_value
         if best is None or self._sign * value > self._sign * best:
             self.best_value, self.best_step = value, observation.step
-
-    def _name_missing_metric(self, report: Mapping[str, Any]) -> None:
-        metric = self.policy.metric
-        self.notices.once(
-            f"missing:{metric}",
-            f"`{metric}` was in none of the first {self._reports} reports: rules on"
-            f" it are inactive. {did_you_mean(metric, flat_keys(report))}",
-        )
 
     def _judge(self, observation: Observation) -> Verdict:
         findings: list[Finding] = []
         for rule_id, detector in list(self._detectors.items()):
             try:
                 found = detector.update(observation)
+                if found is not None:
+                    findings.append(self._tempered(_well_formed(found), observation))
             except Exception as error:  # noqa: BLE001 - a rule's bug must not end a sweep
                 del self._detectors[rule_id]
-                self.notices.once(
-                    f"rule:{rule_id}",
-                    f"Rule `{rule_id}` failed with {error!r}: it is off for this"
-                    " trial. Please report it to the rule's author.",
-                )
-                continue
-            if found is not None:
-                findings.append(self._tempered(found, observation))
+                self._name_failed_rule(rule_id, error)
         for found in findings:
             if found.level is Level.WARN and len(self.warnings) < _MOST_WARNINGS:
                 self.warnings.setdefault(found.rule, found.step)
@@ -220,7 +187,8 @@ class Monitor:
         """Whether this trial runs on when condemned, to measure false kills."""
         if not self.policy.holdout:
             return False
-        digest = hashlib.sha256(f"holdout:{self.trial_id}".encode()).digest()
+        name = f"holdout:{self.trial_id}".encode(errors="replace")
+        digest = hashlib.sha256(name).digest()
         return int.from_bytes(digest[:8]) / 2**64 < self.policy.holdout
 
     def record(self, **more: Any) -> StopRecord:
@@ -254,19 +222,17 @@ class Monitor:
         """
         self.attempt += 1
         self.verdict = HEALTHY
-        seen, first = self.last_step, self.first_step
+        seen, first = self._intake.last_step, self._intake.first_step
         if config_changed or seen is None or first is None or step <= first:
-            self._start_rules()
-            self.best_value = self.best_step = None
-            self.last_step = None
+            self._forget_curve()
             self._keyframes = []
             return
         if step <= seen:
             self._rewind(step)
-        for rule_id, rule in [(rule.id, rule) for rule in self.policy.armed_rules()]:
-            detector = self._detectors.get(rule_id)
+        for rule in self.policy.armed_rules():
+            detector = self._detectors.get(rule.id)
             if detector is not None and detector.machine_bound:
-                self._detectors[rule_id] = rule.start(detector.context)
+                self._detectors[rule.id] = rule.start(detector.context)
 
     def keyframe(self) -> None:
         """Keep the present state to return to: call it when a checkpoint is taken."""
@@ -280,22 +246,26 @@ class Monitor:
         if usable:
             self._load(usable[-1])
         self.attempt, self._keyframes = attempt, usable
-        self.last_step = step - 1
+        self._intake.last_step = step - 1
 
     def state(self) -> dict[str, Any]:
         """Return everything that decides later verdicts, as plain values."""
-        return {**self._snapshot(), "keyframes": self._keyframes}
+        return {
+            "version": STATE_VERSION,
+            **self._snapshot(),
+            "keyframes": self._keyframes,
+            "verdict": store_verdict(self.verdict),
+        }
 
     def _snapshot(self) -> dict[str, Any]:
         return {
-            "version": STATE_VERSION,
             "attempt": self.attempt,
-            "first_step": self.first_step,
-            "last_step": self.last_step,
+            "first_step": self._intake.first_step,
+            "last_step": self._intake.last_step,
+            "marker": self._intake.marker,
+            "keys": self._intake.key_watch.state(),
             "best": [self.best_value, self.best_step],
             "warnings": dict(self.warnings),
-            "marker": self._marker,
-            "reports": [self._reports, self._metric_seen],
             "curve": self.curve.state(),
             "schedule": self.schedule.state(),
             "rules": {name: d.state() for name, d in self._detectors.items()},
@@ -304,32 +274,43 @@ class Monitor:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over a state. What cannot be read starts anew, named once."""
         try:
-            self._load(state)
-            self._keyframes = list(state["keyframes"])
+            checked = check_state(state)
+            self._load(checked)
+            self._keyframes, self.verdict = checked["keyframes"], checked["verdict"]
         except Exception as error:  # noqa: BLE001 - a damaged state must not end a sweep
-            self._start_rules()
-            self.notices.once(
-                "state",
-                f"A trial's stored state could not be read ({error!r}): its rules"
-                " start anew.",
-            )
+            self._start_anew()
+            self._name_lost_state(error)
+
+    def _name_lost_state(self, error: Exception) -> None:
+        self.notices.once(
+            "state",
+            f"A trial's stored state could not be read ({reprlib.repr(error)}): its"
+            " rules start anew.",
+        )
 
     def _load(self, state: Mapping[str, Any]) -> None:
-        if state["version"] != STATE_VERSION:
-            msg = f"a state of version {state['version']!r}"
-            raise ValueError(msg)
+        self._forget_curve()
         self.attempt = state["attempt"]
-        self.first_step, self.last_step = state["first_step"], state["last_step"]
+        intake = self._intake
+        intake.first_step, intake.last_step = state["first_step"], state["last_step"]
+        intake.marker = state["marker"]
+        intake.key_watch.restore(state["keys"])
         self.best_value, self.best_step = state["best"]
         self.warnings = dict(state["warnings"])
-        self._marker = state["marker"]
-        self._reports, self._metric_seen = state["reports"]
-        self._start_rules()
         self.curve.restore(state["curve"])
         self.schedule.restore(state["schedule"])
-        for name, stored in state["rules"].items():
-            if name in self._detectors:
-                self._detectors[name].restore(stored)
+        for rule in self.policy.armed_rules():
+            if rule.id in self._detectors and rule.id in state["rules"]:
+                self._load_rule(rule, state["rules"][rule.id])
+
+    def _load_rule(self, rule: Rule, stored: Any) -> None:
+        """Restore one detector, or start it anew: the others keep their state."""
+        fresh = self._detectors[rule.id]
+        try:
+            fresh.restore(stored)
+        except Exception as error:  # noqa: BLE001 - a rule's own parameters may have changed
+            self._detectors[rule.id] = rule.start(fresh.context)
+            self._name_lost_state(error)
 
 
 def _unsound(observation: Observation) -> bool:
@@ -343,5 +324,13 @@ def _unsound(observation: Observation) -> bool:
     return loss is not None and not math.isfinite(loss)
 
 
-def _matches(report: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
-    return all(lookup(report, key) == value for key, value in where.items())
+def _well_formed(found: object) -> Finding:
+    if (
+        isinstance(found, Finding)
+        and isinstance(found.level, Level)
+        and isinstance(found.tier, Tier)
+        and isinstance(found.step, int)
+    ):
+        return found
+    msg = f"a rule must return a Finding or None, but got {reprlib.repr(found)}"
+    raise TypeError(msg)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from tune_guard.statistics import RobustWindow
 from tune_guard.verdict import Blame, Finding, Level, Tier
 
 Mode = Literal["min", "max"]
+_PLAIN = (int, float, type(None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,8 @@ class Rule:
     id: ClassVar[str]
     tier: ClassVar[Tier]
     blame: ClassVar[Blame]
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Signals of which one must come: without any the rule is inactive."""
 
     def start(self, context: Context) -> Detector:
         """Return a fresh detector for one trial."""
@@ -172,9 +176,26 @@ def _stored(value: Any) -> Any:
 
 
 def _restored(fresh: Any, value: Any) -> Any:
-    """Return ``value`` in the kind of ``fresh``, the slot's value at the start."""
+    """Return ``value`` in the kind of ``fresh``, the slot's value at the start.
+
+    Raises:
+        ValueError: If it is of another kind, or a list of fixed length has another.
+    """
+    if not _fits(fresh, value):
+        msg = f"{reprlib.repr(value)} is no stored {type(fresh).__name__}"
+        raise ValueError(msg)
     if isinstance(fresh, RobustWindow):
         return RobustWindow(fresh.values.maxlen or 1, value)
     if isinstance(fresh, deque):
         return deque(value, fresh.maxlen)
     return list(value) if isinstance(value, list) else value
+
+
+def _fits(fresh: Any, value: Any) -> bool:
+    if isinstance(fresh, (RobustWindow, deque, list)):
+        numbers = isinstance(value, list) and all(isinstance(v, _PLAIN) for v in value)
+        fixed = isinstance(fresh, list) and len(fresh) > 0
+        return numbers and not (fixed and len(value) != len(fresh))
+    if fresh is None or isinstance(fresh, str):
+        return isinstance(value, (str, list, *_PLAIN))
+    return isinstance(value, _PLAIN)
