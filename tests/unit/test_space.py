@@ -423,7 +423,7 @@ def test_ray_and_optuna_reach_both_ends_of_every_int() -> None:
 
 def test_ray_conditions_hold_below_another_key() -> None:
     """A space under ``train_loop_config`` resolves like one at the top."""
-    nested = {"train_loop_config": SPACE.to_ray(), "items": 1, "values": {"a": 2}}
+    nested = {"train_loop_config": SPACE.to_ray(), "values": {"a": 2}, "get": 1}
     for config in ray_variants(nested, 50):
         assert SPACE.contains(config["train_loop_config"])
 

@@ -80,7 +80,8 @@ class _Conditional:
         if siblings is None:
             msg = f"`{self.name}` is not in the config that Ray resolves"
             raise LookupError(msg)
-        values = {parent: siblings.get(parent) for parent in self.parameter.when}
+        parents = [parent for parent in self.parameter.when if parent in siblings]
+        values = {parent: siblings[parent] for parent in parents}
         if any(_is_unresolved(value) for value in values.values()):
             from ray.tune.search.variant_generator import RecursiveDependencyError
 
