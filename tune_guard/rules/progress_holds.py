@@ -69,7 +69,7 @@ class NotLearned(Hold):
     gain_ratio: float = 0.05
 
     def __post_init__(self) -> None:
-        _check(self, "gain_ratio")
+        check_not_negative(self, "gain_ratio")
 
     def stands(self, observation: Observation, context: Context) -> bool:  # noqa: ARG002
         """Return whether the best reading is no better than a slow start."""
@@ -101,8 +101,8 @@ class RateFalling(Hold):
     spent_ratio: float = 0.01
 
     def __post_init__(self) -> None:
-        _check(self, "evaluations")
-        _check(self, "spent_ratio")
+        check_not_negative(self, "evaluations")
+        check_not_negative(self, "spent_ratio")
 
     def stands(self, observation: Observation, context: Context) -> bool:
         """Return whether the rate fell within the last evaluations."""
@@ -133,7 +133,7 @@ class StillGaining(Hold):
     gain_ratio: float = 0.01
 
     def __post_init__(self) -> None:
-        _check(self, "gain_ratio")
+        check_not_negative(self, "gain_ratio")
 
     def stands(self, observation: Observation, context: Context) -> bool:
         """Return whether the optimistic gain is worth the wait."""
@@ -161,7 +161,7 @@ class Young(Hold):
     age_ratio: float = 0.25
 
     def __post_init__(self) -> None:
-        _check(self, "age_ratio")
+        check_not_negative(self, "age_ratio")
 
     def stands(self, observation: Observation, context: Context) -> bool:  # noqa: ARG002
         """Return whether the dry spell is within the share."""
@@ -218,7 +218,12 @@ def first_standing(
     return ()
 
 
-def _check(hold: Hold, name: str) -> None:
+def check_not_negative(hold: Hold, name: str) -> None:
+    """Raise unless a parameter of a hold is a number of at least 0.
+
+    Raises:
+        ConfigError: If it is not.
+    """
     value = getattr(hold, name)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
         advice = "0 makes the hold as weak as it can be."
