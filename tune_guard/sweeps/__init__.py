@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from tune_guard.sweeps.curves import Curve, Curves
 from tune_guard.sweeps.readers import load_sweep, load_sweeps
 from tune_guard.sweeps.sweep import (
     INTERRUPTED,
     UNKNOWN,
-    Curve,
-    Curves,
     Problem,
     Sweep,
     Trial,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import bisect
-import math
 import statistics
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from tune_guard.record import Outcome
 from tune_guard.sweeps.objective import best_trial
+from tune_guard.sweeps.spreads import FEWEST, Parameter, parameters_behind, varied
 from tune_guard.verdict import Blame
 
 if TYPE_CHECKING:
@@ -18,56 +17,7 @@ if TYPE_CHECKING:
 
     from tune_guard.sweeps.sweep import Problem, Sweep, Trial
 
-FEWEST = 5
-"""From fewer trials than this nothing is claimed about hyperparameters."""
-
 _CUT = frozenset({Outcome.GUARD, Outcome.PRUNER, Outcome.SCHEDULER})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NumberSpread:
-    """Where the values of a numeric hyperparameter lie."""
-
-    count: int
-    lowest: float
-    lower_quartile: float
-    median: float
-    upper_quartile: float
-    highest: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChoiceSpread:
-    """How often each choice of a categorical hyperparameter was taken."""
-
-    count: int
-    counts: Mapping[str, int]
-
-
-Spread = NumberSpread | ChoiceSpread
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """One hyperparameter behind a reason, beside the healthy trials.
-
-    Args:
-        name: Name of the hyperparameter.
-
-        behind: Its values in the trials that ended for the reason.
-
-        healthy: Its values in the healthy trials; None when these are too few.
-
-        separation: From 0, where both lie alike, to 1, where they do not
-            overlap: twice the distance of the probability that a value behind
-            the reason exceeds a healthy one from one half; for choices, the
-            share that would have to change. It orders the table and is no test.
-    """
-
-    name: str
-    behind: Spread
-    healthy: Spread | None
-    separation: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,14 +189,14 @@ def _groups(
     for trial in trials:
         by_reason[label(trial), trial.blame].append(trial)
     healthy = [trial for trial in trials if trial.healthy]
-    names = _varied(trials)
+    names = varied(trials)
     groups = []
     for (reason, blame), members in by_reason.items():
         compute = sum(costs[trial.id] or 0 for trial in members)
         parameters = None
         if len(members) >= FEWEST:
             shown = () if members[0].healthy else names
-            parameters = _parameters(shown, members, healthy)
+            parameters = parameters_behind(shown, members, healthy)
         groups.append(
             Group(
                 reason=reason,
@@ -290,94 +240,6 @@ def _warnings(sweep: Sweep) -> dict[str, int]:
         del trial
         counts.update({warning.partition("@")[0] for warning in record.warnings})
     return dict(counts.most_common())
-
-
-# -------------------------------------------------------------- hyperparameters
-
-
-def _varied(trials: Iterable[Trial]) -> list[str]:
-    """Return the hyperparameters that differ between trials."""
-    seen: defaultdict[str, set[str]] = defaultdict(set)
-    for trial in trials:
-        for name, value in trial.params.items():
-            seen[name].add(repr(value))
-    return [name for name, values in seen.items() if len(values) > 1]
-
-
-def _parameters(
-    names: Iterable[str], members: Sequence[Trial], healthy: Sequence[Trial]
-) -> tuple[Parameter, ...]:
-    found = [_parameter(name, members, healthy) for name in names]
-    said = [parameter for parameter in found if parameter is not None]
-    return tuple(sorted(said, key=lambda p: (-p.separation, p.name)))
-
-
-def _parameter(
-    name: str, members: Sequence[Trial], healthy: Sequence[Trial]
-) -> Parameter | None:
-    behind, beside = _values(name, members), _values(name, healthy)
-    if len(behind) < FEWEST:
-        return None
-    numeric = all(map(_is_number, [*behind, *beside]))
-    spread = _number_spread if numeric else _choice_spread
-    enough = len(beside) >= FEWEST
-    separation = 0.0
-    if enough:
-        apart = _numbers_apart if numeric else _choices_apart
-        separation = apart(behind, beside)
-    return Parameter(
-        name=name,
-        behind=spread(behind),
-        healthy=spread(beside) if enough else None,
-        separation=separation,
-    )
-
-
-def _values(name: str, trials: Iterable[Trial]) -> list[Any]:
-    values = (trial.params[name] for trial in trials if name in trial.params)
-    return [v for v in values if not (isinstance(v, float) and math.isnan(v))]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _number_spread(values: Sequence[float]) -> Spread:
-    lower, median, upper = statistics.quantiles(values, n=4, method="inclusive")
-    return NumberSpread(
-        count=len(values),
-        lowest=min(values),
-        lower_quartile=lower,
-        median=median,
-        upper_quartile=upper,
-        highest=max(values),
-    )
-
-
-def _choice_spread(values: Sequence[object]) -> Spread:
-    counts = Counter(map(str, values))
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ChoiceSpread(count=len(values), counts=dict(ordered))
-
-
-def _numbers_apart(behind: Sequence[float], healthy: Sequence[float]) -> float:
-    ordered = sorted(healthy)
-    above = sum(
-        (bisect.bisect_left(ordered, value) + bisect.bisect_right(ordered, value)) / 2
-        for value in behind
-    )
-    return abs(2 * above / (len(behind) * len(healthy)) - 1)
-
-
-def _choices_apart(behind: Sequence[object], healthy: Sequence[object]) -> float:
-    left, right = Counter(map(str, behind)), Counter(map(str, healthy))
-    return 0.5 * sum(
-        abs(left[choice] / len(behind) - right[choice] / len(healthy))
-        for choice in {*left, *right}
-    )
-
-
-# ---------------------------------------------------------------- compute saved
 
 
 def _saved(sweep: Sweep, unit: Literal["s", "steps"], spent: float) -> Saved | None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tune_guard.exceptions import ConfigError
 from tune_guard.record import Outcome
+from tune_guard.sweeps.curves import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tune_guard.record import StopRecord
-    from tune_guard.sweeps.sweep import Curve, Mode, Sweep, Trial
+    from tune_guard.sweeps.curves import Curve, Mode
+    from tune_guard.sweeps.sweep import Sweep, Trial
 
 _MOST_NAMED = 20
 
@@ -50,94 +51,54 @@ def usable_before(record: StopRecord | None, curves: Mapping[str, Curve]) -> int
     return first
 
 
+def recorded(records: Mapping[str, StopRecord]) -> tuple[str, dict[str, Mode]]:
+    """Return the objective that all records agree on, and its direction.
+
+    Returns:
+        The metric's name, empty when it is not recorded, and its mode by name.
+    """
+    said = {(record.objective, record.mode) for record in records.values()}
+    said -= {("", "")}
+    metric, mode = said.pop() if len(said) == 1 else ("", "")
+    return metric, {metric: MODES[mode]} if mode in MODES else {}
+
+
 def resolve(sweep: Sweep, metric: str = "", mode: str = "") -> Sweep:
     """Return the sweep ranked by its objective.
-
-    What is asked for goes first, then what the engine or the records know.
 
     Args:
         sweep: A sweep as it was read.
 
-        metric: Name of the objective; empty to take the sweep's own.
+        metric: Name of the objective; empty to take the one that is recorded.
 
-        mode: ``min`` or ``max``; empty to take the sweep's own.
+        mode: ``min`` or ``max``; empty to take the one that is recorded.
 
     Raises:
         ConfigError: If the objective or its direction is not known.
     """
-    inferred, directions = _inferred(sweep)
-    metric = metric or sweep.metric or inferred
-    known = mode or sweep.modes.get(metric, "") or directions.get(metric, "")
-    if metric and known in ("min", "max"):
-        checked: Mode = "min" if known == "min" else "max"
-        return sweep.with_objective(metric, checked)
-    if metric and mode:
-        msg = f"`mode` must be 'min' or 'max', but got {mode!r}."
+    metric = metric or sweep.metric
+    if not metric:
+        msg = f"The objective of {_name(sweep)} is not recorded. Name it with"
+        msg += f" `--metric` and `--mode min|max`. Metrics found: {_listed(sweep)}."
         raise ConfigError(msg)
-    if metric and (metric in sweep.metrics() or not sweep.metrics()):
-        msg = (
-            f"Whether `{metric}` of {sweep.source} is to be minimized or maximized is"
-            " not recorded. Say `--mode min` or `--mode max`."
-        )
+    known = mode or sweep.modes.get(metric)
+    if known is None and metric in sweep.metrics():
+        msg = f"Whether `{metric}` of {_name(sweep)} is to be minimized or maximized"
+        msg += " is not recorded. Say `--mode min` or `--mode max`."
         raise ConfigError(msg)
-    names = sweep.metrics()
-    listed = ", ".join(f"`{name}`" for name in names[:_MOST_NAMED]) or "none"
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    asked = (
-        f"`{metric}` is no metric of" if metric else "The objective is not recorded in"
-    )
-    msg = (
-        f"{asked} {sweep.source}. Name it with `--metric` and `--mode min|max`."
-        f" Metrics found: {listed}{more}."
-    )
-    raise ConfigError(msg)
+    return sweep.with_objective(metric, known or "min")
 
 
-def _inferred(sweep: Sweep) -> tuple[str, dict[str, Literal["min", "max"]]]:
-    """Find the metric whose curve holds the best values that the records name.
-
-    A record says the best value of the objective and its step, not its name.
-    The metric that had exactly that value at that step, in most trials, is it;
-    where two metrics are equal everywhere, nothing is inferred.
-    """
-    votes: Counter[str] = Counter()
-    for trial in sweep.trials:
-        record = sweep.records.get(trial.id)
-        if record is None or record.best_value is None:
-            continue
-        for metric, curve in sweep.curves.of(trial.id).items():
-            readings = zip(curve.steps, curve.values, strict=True)
-            if any(
-                step == record.best_step and value == record.best_value
-                for step, value in readings
-            ):
-                votes[metric] += 1
-    ahead = votes.most_common(2)
-    if not ahead or (len(ahead) > 1 and ahead[0][1] == ahead[1][1]):
-        return "", _directions(sweep, list(votes))
-    return ahead[0][0], _directions(sweep, [ahead[0][0]])
+def _name(sweep: Sweep) -> str:
+    inside = sweep.name and sweep.name not in sweep.source
+    return f"{sweep.name} in {sweep.source}" if inside else sweep.source
 
 
-def _directions(sweep: Sweep, metrics: list[str]) -> dict[str, Literal["min", "max"]]:
-    """Tell a metric's direction from which side of its curves the best values are."""
-    found: dict[str, Literal["min", "max"]] = {}
-    for metric in metrics:
-        balance = 0
-        for trial in sweep.trials:
-            record, curve = (
-                sweep.records.get(trial.id),
-                sweep.curves.of(trial.id).get(metric),
-            )
-            if record is None or record.best_value is None or curve is None:
-                continue
-            lowest, highest = curve.best("min"), curve.best("max")
-            if lowest and highest and lowest[0] < highest[0]:
-                balance += (record.best_value == lowest[0]) - (
-                    record.best_value == highest[0]
-                )
-        if balance:
-            found[metric] = "min" if balance > 0 else "max"
-    return found
+def _listed(sweep: Sweep) -> str:
+    names = [f"`{name}`" for name in sweep.metrics()]
+    more = len(names) - _MOST_NAMED
+    listed = ", ".join(names[:_MOST_NAMED]) or "none"
+    return f"{listed} and {more} more" if more > 0 else listed
 
 
 def rank_value(trial: Trial, metric: str) -> float | None:

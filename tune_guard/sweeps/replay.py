@@ -17,7 +17,8 @@ from tune_guard.monitor import Monitor
 from tune_guard.notices import Notices
 from tune_guard.observation import SIGNALS
 from tune_guard.policy import Policy
-from tune_guard.sweeps.sweep import Curve, Sweep, Trial
+from tune_guard.sweeps.curves import Curve
+from tune_guard.sweeps.sweep import Sweep, Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from tune_guard.exceptions import SourceError
+from tune_guard.sweeps.merge import merge
 from tune_guard.sweeps.readers.progress import Progress, silent
-from tune_guard.sweeps.sweep import Sweep, merge
+from tune_guard.sweeps.sweep import Sweep
 
 if TYPE_CHECKING:
     import optuna

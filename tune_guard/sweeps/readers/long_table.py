@@ -23,9 +23,10 @@ from typing import Any
 from tune_guard.exceptions import SourceError, did_you_mean
 from tune_guard.observation import to_number
 from tune_guard.record import Outcome
+from tune_guard.sweeps.curves import Curve, Curves, Mode
 from tune_guard.sweeps.readers.params import flat_params
 from tune_guard.sweeps.readers.progress import Progress, silent
-from tune_guard.sweeps.sweep import UNKNOWN, Curve, Curves, Mode, Problem, Sweep, Trial
+from tune_guard.sweeps.sweep import UNKNOWN, Problem, Sweep, Trial
 
 _NEEDED = ("trial_id", "step", "metric_name", "value")
 _USED = (*_NEEDED, "sweep_id", "wall_time_s", "mode")

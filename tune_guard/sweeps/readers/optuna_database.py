@@ -1,8 +1,7 @@
 """Open the database of an Optuna study without changing it, however old it is.
 
-A SQLite file is copied, and the copy is upgraded where its schema is old. A
-server's database of the present schema is read where it is; one of an old
-schema is copied into a SQLite file first.
+A SQLite file is copied, a server's database is read where it is. What has an old
+schema is copied table by table into a SQLite file, and that is upgraded.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ def open_copy(path: pathlib.Path) -> Iterator[RDBStorage]:
         SourceError: If it cannot be read, or is no storage.
     """
     with tempfile.TemporaryDirectory(prefix="tune_guard-") as folder:
-        copy = pathlib.Path(folder, "study.db")
+        copy = pathlib.Path(folder, "copy.db")
         _backup(path, copy)
-        with _upgraded(f"sqlite:///{copy}", str(path)) as storage:
+        with _opened(f"sqlite:///{copy}", str(path), folder) as storage:
             yield storage
 
 
@@ -51,21 +50,11 @@ def open_server(url: str, shown: str) -> Iterator[RDBStorage]:
     Raises:
         SourceError: If it cannot be reached, or is no storage.
     """
-    try:
-        with _engine(url) as engine:
-            _check(engine, shown)
-            if _is_current(engine, url, shown):
-                with _storage(url, shown) as storage:
-                    yield storage
-                return
-            with tempfile.TemporaryDirectory(prefix="tune_guard-") as folder:
-                copy = f"sqlite:///{pathlib.Path(folder, 'study.db')}"
-                _copy_tables(engine, copy)
-                with _upgraded(copy, shown) as storage:
-                    yield storage
-    except (sa.exc.SQLAlchemyError, ImportError) as error:
-        msg = f"{shown} cannot be read: {first_line(error)}"
-        raise SourceError(msg) from error
+    with (
+        tempfile.TemporaryDirectory(prefix="tune_guard-") as folder,
+        _opened(url, shown, folder) as storage,
+    ):
+        yield storage
 
 
 def _backup(path: pathlib.Path, copy: pathlib.Path) -> None:
@@ -90,6 +79,24 @@ def _backup(path: pathlib.Path, copy: pathlib.Path) -> None:
 
 
 @contextlib.contextmanager
+def _opened(url: str, shown: str, folder: str) -> Iterator[RDBStorage]:
+    """Open a database where it is, or an upgraded copy of it in ``folder``."""
+    try:
+        with _engine(url) as engine:
+            current = _is_current(engine, url, shown)
+            if not current:
+                url = f"sqlite:///{pathlib.Path(folder, 'upgraded.db')}"
+                _copy_tables(engine, url)
+    except (sa.exc.SQLAlchemyError, ImportError) as error:
+        msg = f"{shown} cannot be read: {first_line(error)}"
+        raise SourceError(msg) from error
+    with _storage(url, shown) as storage:
+        if not current:
+            _upgrade(storage, shown)
+        yield storage
+
+
+@contextlib.contextmanager
 def _engine(url: str) -> Iterator[sa.Engine]:
     engine = sa.create_engine(url)
     try:
@@ -98,19 +105,17 @@ def _engine(url: str) -> Iterator[sa.Engine]:
         engine.dispose()
 
 
-def _check(engine: sa.Engine, shown: str) -> None:
-    if not set(sa.inspect(engine).get_table_names()) >= _NEEDED:
-        msg = f"{shown} is a database, but it holds no Optuna study."
-        raise SourceError(msg)
-
-
 def _is_current(engine: sa.Engine, url: str, shown: str) -> bool:
-    """Tell whether a server's schema is the installed Optuna's.
+    """Tell whether the schema is the installed Optuna's.
 
     Optuna stamps a database that has no version yet. Such a one is old, and is
     never opened where it is.
     """
-    if not sa.inspect(engine).has_table("alembic_version"):
+    tables = sa.inspect(engine).get_table_names()
+    if not set(tables) >= _NEEDED:
+        msg = f"{shown} is a database, but it holds no Optuna study."
+        raise SourceError(msg)
+    if "alembic_version" not in tables:
         return False
     with _storage(url, shown) as storage:
         return storage.get_current_version() == storage.get_head_version()
@@ -136,29 +141,15 @@ def _storage(url: str, shown: str) -> Iterator[RDBStorage]:
         storage.engine.dispose()
 
 
-@contextlib.contextmanager
-def _upgraded(url: str, shown: str) -> Iterator[RDBStorage]:
-    """Open a private copy, upgraded to the schema of the installed Optuna."""
-    try:
-        with _engine(url) as engine:
-            _check(engine, shown)
-    except sa.exc.SQLAlchemyError as error:
-        msg = f"{shown} cannot be read: {first_line(error)}"
-        raise SourceError(msg) from error
-    with _storage(url, shown) as storage:
-        version = storage.get_current_version()
-        if version not in storage.get_all_versions():
-            msg = (
-                f"{shown} has the schema {version}, which the installed Optuna does"
-                " not know. Install a newer one: pip install -U optuna"
-            )
-            raise SourceError(msg)
-        if version != storage.get_head_version():
-            _upgrade(storage, version, shown)
-        yield storage
-
-
-def _upgrade(storage: RDBStorage, version: str, shown: str) -> None:
+def _upgrade(storage: RDBStorage, shown: str) -> None:
+    """Upgrade a private copy to the schema of the installed Optuna."""
+    version = storage.get_current_version()
+    if version not in storage.get_all_versions():
+        msg = (
+            f"{shown} has the schema {version}, which the installed Optuna does not"
+            " know. Install a newer one: pip install -U optuna"
+        )
+        raise SourceError(msg)
     try:
         storage.upgrade()
     except Exception as error:
@@ -170,7 +161,10 @@ def _upgrade(storage: RDBStorage, version: str, shown: str) -> None:
 
 
 def _copy_tables(engine: sa.Engine, copy: str) -> None:
-    """Copy all tables of a server into a SQLite file, row by row."""
+    """Copy all tables into a new SQLite file, row by row, without constraints.
+
+    The checks that SQLAlchemy wrote before 1.4 make Optuna's own upgrade fail.
+    """
     found = sa.MetaData()
     found.reflect(engine)
     plain = sa.MetaData()

@@ -92,6 +92,7 @@ def _studies(
 ) -> list[Sweep]:
     import optuna
 
+    from tune_guard.sweeps.readers.kept_aside import kept_aside
     from tune_guard.sweeps.readers.optuna_study import read_study
 
     names = optuna.get_all_study_names(storage)
@@ -103,7 +104,8 @@ def _studies(
         study = optuna.load_study(study_name=name, storage=storage)
         # What the storage had to repair is said once, with its first study.
         repaired = () if sweeps else problems
-        sweeps.append(read_study(study, shown, repaired, progress))
+        aside = kept_aside(shown, name)
+        sweeps.append(read_study(study, shown, repaired, progress, aside))
     return sweeps
 
 

@@ -7,14 +7,13 @@ from array import array
 from typing import TYPE_CHECKING, Any
 
 from tune_guard.record import Outcome, StopRecord
-from tune_guard.sweeps.objective import usable_before
+from tune_guard.sweeps.curves import Curve, Curves
+from tune_guard.sweeps.objective import recorded, usable_before
 from tune_guard.sweeps.readers.params import flat_params
 from tune_guard.sweeps.readers.progress import Progress, silent
 from tune_guard.sweeps.sweep import (
     INTERRUPTED,
     UNKNOWN,
-    Curve,
-    Curves,
     Problem,
     Sweep,
     Trial,
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     import optuna
     from optuna.trial import FrozenTrial
 
-    from tune_guard.sweeps.sweep import Mode
+    from tune_guard.sweeps.curves import Mode
 
 _ERROR = re.compile(r"\b([A-Z]\w*(?:Error|Exception|Exit|Interrupt|Fault))\b")
 
@@ -36,11 +35,13 @@ def read_study(
     source: str = "",
     problems: Sequence[Problem] = (),
     progress: Progress = silent,
+    kept_aside: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> Sweep:
     """Read a study: live, or one of a storage.
 
-    Optuna names a trial's one curve nothing; here it has the name of the first
-    objective, ``value`` unless the study was given metric names.
+    Optuna gives a trial's one curve no name. Here it has that of the first
+    objective: the study's metric name, else the one in the guard's records, else
+    ``value``.
 
     Args:
         study: The study. Nothing in it is changed.
@@ -50,11 +51,15 @@ def read_study(
         problems: What reading the storage had to repair.
 
         progress: Called as trials are read.
+
+        kept_aside: Attributes, by trial number, that the storage had refused.
     """
-    names = study.metric_names or _default_names(len(study.directions))
     frozen = study.get_trials(deepcopy=False)
+    records = _records(frozen, kept_aside or {})
+    names = study.metric_names or _names(len(study.directions), records)
     first = min((min(t.intermediate_values, default=1) for t in frozen), default=1)
     reader = _Reader(source or study.study_name, study.study_name, names, first)
+    reader.stored = records
     trials = []
     for trial in frozen:
         trials.append(reader.trial(trial))
@@ -72,8 +77,26 @@ def read_study(
     )
 
 
-def _default_names(count: int) -> list[str]:
-    return ["value"] if count == 1 else [f"value_{i}" for i in range(count)]
+def _names(count: int, records: Mapping[str, StopRecord]) -> list[str]:
+    """Name the objectives of a study that was given no metric names."""
+    objective, _ = recorded(records)
+    return (
+        [objective or "value"] if count == 1 else [f"value_{i}" for i in range(count)]
+    )
+
+
+def _records(
+    frozen: Sequence[FrozenTrial], kept_aside: Mapping[int, Mapping[str, Any]]
+) -> dict[str, StopRecord]:
+    """Return every trial's own record; a retry inherits that of its forerunner."""
+    found: dict[str, StopRecord] = {}
+    for trial in frozen:
+        own = str(trial.number)
+        for stored in (trial.user_attrs, kept_aside.get(trial.number, {})):
+            record = StopRecord.from_metadata(stored)
+            if record is not None and record.trial in ("", own):
+                found.setdefault(own, record)
+    return found
 
 
 def _modes(names: Sequence[str], directions: Sequence[str]) -> dict[str, Mode]:
@@ -93,6 +116,7 @@ class _Reader:
         self.metrics = metrics
         # A study that counts its steps from 0 has run one step more than its last.
         self.more = 1 if first == 0 else 0
+        self.stored: Mapping[str, StopRecord] = {}
         self.curves: dict[str, Mapping[str, Curve]] = {}
         self.records: dict[str, StopRecord] = {}
         self.problems: list[Problem] = []
@@ -121,17 +145,15 @@ class _Reader:
         )
 
     def _record(self, frozen: FrozenTrial) -> StopRecord | None:
-        """Return the trial's own record; a retry inherits the one of its forerunner."""
-        record = StopRecord.from_metadata(frozen.user_attrs)
-        if record is None or record.trial not in ("", str(frozen.number)):
-            return None
-        if record.outcome is Outcome.GUARD and frozen.state.name == "COMPLETE":
-            what = (
-                f"trial {frozen.number} completed although its record says it was cut"
-            )
-            self.problems.append(Problem(file=self.source, what=what))
-            return None
-        return record
+        """Return the record of a trial, unless the trial went on all the same."""
+        record = self.stored.get(str(frozen.number))
+        if record is None or record.outcome is not Outcome.GUARD:
+            return record
+        if frozen.state.name != "COMPLETE":
+            return record
+        what = f"trial {frozen.number} completed although its record says it was cut"
+        self.problems.append(Problem(file=self.source, what=what))
+        return None
 
 
 def _curves(values: Mapping[int, float], metric: str) -> dict[str, Curve]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import posixpath
 import re
@@ -11,20 +10,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tune_guard.exceptions import SourceError
-from tune_guard.observation import lookup
 from tune_guard.record import (
-    DETAIL,
-    KEYS,
-    REASON,
     RECORD_FILE,
     Outcome,
     StopRecord,
-    from_json,
 )
-from tune_guard.sweeps.objective import usable_before
+from tune_guard.sweeps.curves import Curves
+from tune_guard.sweeps.objective import recorded, usable_before
 from tune_guard.sweeps.readers.files import Tree
 from tune_guard.sweeps.readers.params import flat_params
 from tune_guard.sweeps.readers.progress import Progress, silent
+from tune_guard.sweeps.readers.ray_end import end_of, is_stale, settled, stored_in
 from tune_guard.sweeps.readers.ray_rows import (
     RayRows,
     csv_rows,
@@ -37,12 +33,10 @@ from tune_guard.sweeps.readers.ray_state import (
     last_part,
     read_state,
 )
-from tune_guard.sweeps.sweep import INTERRUPTED, UNKNOWN, Curves, Problem, Sweep, Trial
+from tune_guard.sweeps.sweep import Problem, Sweep, Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tune_guard.sweeps.sweep import Curve
+    from tune_guard.sweeps.curves import Curve
 
 _ROWS = ("result.json", "progress.csv")
 _TRIAL_FILES = frozenset({*_ROWS, "params.json", "error.txt", RECORD_FILE})
@@ -127,20 +121,22 @@ class _Reader:
         self.cut_ids: set[str] = set()
 
     def read(self, source: str, progress: Progress, done: int, total: int) -> Sweep:
-        files = {path: self.tree.read(path) for path in self.experiment.states}
+        files = {path: self._read(path) for path in self.experiment.states}
         state = read_state(files, self.problems) or ExperimentState()
         trials = []
         for position, (known, directory) in enumerate(self._pairs(state)):
             trials.append(self._trial(known, directory))
             progress(done + position + 1, total, "trials read")
+        metric, modes = recorded(self.records)
         return Sweep(
             source=source,
             engine="ray",
             name=self.tree.relative(self.directory) or last_part(self.directory),
-            trials=_settled(trials, self.cut_ids),
+            trials=settled(trials, self.cut_ids),
             curves=Curves(self.curves),
             records=self.records,
-            metric=state.metric,
+            modes=modes,
+            metric=metric or state.metric,
             budget_steps=state.budget_steps,
             problems=self.problems,
         )
@@ -170,7 +166,7 @@ class _Reader:
         record = self._record(files, rows, known)
         self.curves[trial_id] = rows.curves
         error = self._error(files, known)
-        end = _end(known, rows, record, error)
+        end = end_of(known, rows, record, error)
         if record is None and end.get("outcome") is Outcome.COMPLETED:
             self.cut_ids |= (
                 {trial_id} if rows.last.get("done") in (True, "True") else set()
@@ -196,12 +192,15 @@ class _Reader:
         if "result.json" in files:
             path = files["result.json"]
             file = self.tree.shown(path)
-            with self.tree.lines(path) as lines:
-                rows = read_rows(json_rows(lines, file, problems), file)
+            try:
+                with self.tree.lines(path) as lines:
+                    rows = read_rows(json_rows(lines, file, problems), file)
+            except OSError as error:
+                problems.append(Problem(file=file, what=f"cannot be read: {error}"))
         if not rows.last and "progress.csv" in files:
             path = files["progress.csv"]
             file = self.tree.shown(path)
-            text = self.tree.read(path).decode(errors="replace")
+            text = self._read(path).decode(errors="replace")
             rows = read_rows(csv_rows(text, file, problems), file)
         if not rows.last and known and known.last_result:
             what = f"no rows of trial {known.id}: only its last result is known"
@@ -213,11 +212,19 @@ class _Reader:
         self.problems += problems + rows.problems
         return rows
 
+    def _read(self, path: str) -> bytes:
+        try:
+            return self.tree.read(path)
+        except OSError as error:
+            what = f"cannot be read: {error}"
+            self.problems.append(Problem(file=self.tree.shown(path), what=what))
+            return b""
+
     def _json(self, path: str | None) -> Any:
         if path is None:
             return None
         try:
-            return json.loads(self.tree.read(path))
+            return json.loads(self._read(path))
         except (ValueError, RecursionError) as error:
             what = f"left out: {error}"
             self.problems.append(Problem(file=self.tree.shown(path), what=what))
@@ -230,8 +237,8 @@ class _Reader:
         stored = self._json(files.get(RECORD_FILE))
         places = [stored, known.last_result if known else None, rows.last]
         for place in places:
-            record = _stored(place) if isinstance(place, Mapping) else None
-            if record is not None and not _stale(record, rows):
+            record = stored_in(place) if isinstance(place, Mapping) else None
+            if record is not None and not is_stale(record, rows):
                 return record
             if record is not None and place is stored:
                 what = "record left out: it is of an attempt that was run again"
@@ -244,7 +251,7 @@ class _Reader:
         failed = known.status == "ERROR" if known else "error.txt" in files
         if not failed:
             return None
-        text = self.tree.read(files["error.txt"]) if "error.txt" in files else b""
+        text = self._read(files["error.txt"]) if "error.txt" in files else b""
         for line in reversed(text.decode(errors="replace").splitlines()):
             kind = _ERROR.match(line.strip())
             if kind:
@@ -258,75 +265,3 @@ def _take(by_name: dict[str, str], trial_id: str) -> str:
         if trial_id in name:
             return by_name.pop(name)
     return ""
-
-
-def _stored(place: Mapping[str, Any]) -> StopRecord | None:
-    """Read a record from a row, a state or a file; None unless it says an end."""
-    stored = {key: lookup(place, key) for key in KEYS}
-    if not isinstance(stored.get(REASON), str):
-        return None
-    detail = stored[DETAIL]
-    detail = from_json(detail) if isinstance(detail, str) else detail
-    ended = bool(stored[REASON]) or (
-        isinstance(detail, Mapping) and "outcome" in detail
-    )
-    return StopRecord.from_metadata(stored) if ended else None
-
-
-def _stale(record: StopRecord, rows: RayRows) -> bool:
-    """Whether the trial went on after the record was written."""
-    if rows.attempts > max(record.attempt, 1):
-        return True
-    stamped = lookup(rows.last, REASON)
-    return record.outcome is Outcome.GUARD and stamped == "" and bool(rows.last)
-
-
-def _end(
-    known: TrialState | None,
-    rows: RayRows,
-    record: StopRecord | None,
-    error: str | None,
-) -> dict[str, Any]:
-    """Return who ended a trial, why, at which step, and whose fault it is."""
-    if record is not None:
-        reason = record.reason or (
-            "" if record.outcome is Outcome.COMPLETED else str(record.outcome)
-        )
-        step = record.step if record.step >= 0 else None
-        return {
-            "outcome": record.outcome,
-            "reason": reason,
-            "step": step,
-            "blame": record.blame,
-        }
-    if error is not None:
-        return {"outcome": Outcome.ERROR, "reason": error}
-    if known is None:
-        return {"reason": UNKNOWN}
-    if known.status != "TERMINATED":
-        return {"outcome": Outcome.INTERRUPTED, "reason": INTERRUPTED}
-    met = any(_reached(rows.last, key, at) for key, at in known.criterion.items())
-    return {"outcome": Outcome.CRITERION if met else Outcome.COMPLETED}
-
-
-def _reached(row: Mapping[str, Any], key: str, at: Any) -> bool:
-    value = lookup(row, key)
-    try:
-        return bool(value >= at)
-    except TypeError:
-        return False
-
-
-def _settled(trials: Sequence[Trial], cut_ids: set[str]) -> tuple[Trial, ...]:
-    """Mark the trials that something unrecorded cut.
-
-    Ray calls a trial that its scheduler or stopper cut ``TERMINATED`` too. Its
-    last row then says done, and it ran fewer steps than another one.
-    """
-    longest = max((trial.steps_run for trial in trials), default=0)
-    return tuple(
-        dataclasses.replace(trial, outcome=None, reason=UNKNOWN)
-        if trial.id in cut_ids and trial.steps_run < longest
-        else trial
-        for trial in trials
-    )

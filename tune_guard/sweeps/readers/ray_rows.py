@@ -17,7 +17,7 @@ from tune_guard.sweeps.sweep import Problem
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tune_guard.sweeps.sweep import Curve
+    from tune_guard.sweeps.curves import Curve
 
 STEP = "training_iteration"
 
@@ -61,15 +61,12 @@ class RayRows:
         steps_run: Step of the last row that holds.
 
         time_s: Seconds spent, lost attempts included, or None.
-
-        attempts: How often the trial was started, as far as the rows show.
     """
 
     curves: dict[str, Curve] = field(default_factory=dict)
     last: dict[str, Any] = field(default_factory=dict)
     steps_run: int = 0
     time_s: float | None = None
-    attempts: int = 1
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -78,7 +75,6 @@ class _Spent:
 
     def __init__(self) -> None:
         self.total_s = 0.0
-        self.attempts = 1
         self._since_s = math.nan
         self._total_s: float | None = None
         self._iterations = 0.0
@@ -90,7 +86,6 @@ class _Spent:
         if iterations is not None:
             if self._iterations and iterations <= self._iterations:
                 self._close()
-                self.attempts += 1
             self._iterations = iterations
         number = to_number(since)
         self._since_s = math.nan if number is None else number
@@ -132,7 +127,6 @@ def read_rows(rows: Iterable[tuple[int, dict[str, Any]]], file: str) -> RayRows:
         last=last,
         steps_run=step,
         time_s=spent.time_s,
-        attempts=spent.attempts,
         problems=table.problems(file),
     )
 

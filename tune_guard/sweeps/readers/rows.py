@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tune_guard.observation import to_number
-from tune_guard.sweeps.sweep import Curve, Problem
+from tune_guard.sweeps.curves import Curve
+from tune_guard.sweeps.sweep import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

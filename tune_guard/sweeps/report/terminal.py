@@ -10,14 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 from tune_guard.record import Outcome
-from tune_guard.sweeps.compare import FEWEST, NumberSpread
+from tune_guard.sweeps.spreads import FEWEST, NumberSpread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
 
-    from tune_guard.sweeps.compare import Comparison, Group, Saved, Spread
+    from tune_guard.sweeps.compare import Comparison, Group, Saved
+    from tune_guard.sweeps.spreads import Spread
     from tune_guard.sweeps.sweep import Trial
 
 _MOST_PARAMETERS = 5
@@ -127,7 +128,7 @@ def spread_text(spread: Spread) -> str:
     """Say where values lie: lowest, median and highest, or counts.
 
     Example:
-        >>> from tune_guard.sweeps.compare import ChoiceSpread
+        >>> from tune_guard.sweeps.spreads import ChoiceSpread
         >>> spread_text(ChoiceSpread(count=3, counts={"adam": 2, "sgd": 1}))
         'adam 2, sgd 1'
     """
