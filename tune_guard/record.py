@@ -31,6 +31,8 @@ FALLBACK_FOLDER = ".tune_guard"
 """In the working directory: the same, where the storage is no local file."""
 
 SCHEMA = 1
+_LARGEST_INT = 2**63 - 1
+_DEEPEST = 8
 DETAIL_LIMIT_BYTES = 1000
 """optuna-dashboard cuts a stored attribute at 1024 characters."""
 
@@ -60,23 +62,50 @@ class Outcome(enum.StrEnum):
 def plain(value: Any) -> Any:
     """Turn a value into strict JSON's types; non-finite numbers become text.
 
+    What JSON has no type for becomes text. Never raises.
+
     Example:
         >>> plain({"a": (float("nan"), 1)})
         {'a': ['NaN', 1]}
     """
-    if value is None or isinstance(value, (bool, str)):
-        return str(value) if isinstance(value, enum.Enum) else value
-    if isinstance(value, int):
+    return _plain(value, _DEEPEST)
+
+
+def _plain(value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _clean(str(value))
+    if isinstance(value, int) and abs(value) <= _LARGEST_INT:
         return int(value)
-    if isinstance(value, float):
-        if math.isfinite(value):
-            return float(value)
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(v) for v in value]
-    return plain(value.item()) if hasattr(value, "item") else str(value)
+    if isinstance(value, (int, float)):
+        return _plain_float(number(value))
+    if depth and isinstance(value, Mapping):
+        return {_text(k): _plain(v, depth - 1) for k, v in value.items()}
+    if depth and isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(v, depth - 1) for v in value]
+    try:
+        return _plain(value.item(), depth - 1) if depth else _text(value)
+    except Exception:  # noqa: BLE001 - no single number: an array, a foreign object
+        return _text(value)
+
+
+def _plain_float(value: float | None) -> float | str | None:
+    if value is None or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _text(value: object) -> str:
+    try:
+        return _clean(str(value))
+    except Exception:  # noqa: BLE001 - a foreign object's text may raise anything
+        return type(value).__name__
+
+
+def _clean(text: str) -> str:
+    """Replace what is no text: a file's name may hold any bytes."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def number(value: Any) -> float | None:
@@ -85,6 +114,8 @@ def number(value: Any) -> float | None:
         return None
     try:
         return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
     except (TypeError, ValueError):
         return None
 
@@ -194,8 +225,8 @@ class StopRecord:
             DETAIL: self.detail(),
             STATUS: str(self.status),
             BLAME: str(self.blame or ""),
-            STEP: self.step,
-            REASON: self.reason,
+            STEP: plain(self.step),
+            REASON: _clean(self.reason),
         }
 
     @classmethod
@@ -213,7 +244,7 @@ class StopRecord:
         step = number(stored.get(STEP))
         return cls(
             reason=reason,
-            outcome=_member(Outcome, detail.get("outcome")) or Outcome.COMPLETED,
+            outcome=_member(Outcome, detail.get("outcome")) or _outcome_of(reason),
             step=-1 if step is None or not math.isfinite(step) else int(step),
             blame=_member(Blame, stored.get(BLAME) or detail.get("blame")),
             **_fields_of(detail),
@@ -235,6 +266,14 @@ def from_json(text: str) -> Any:
 
 def _member(kind: type[enum.StrEnum], value: Any) -> Any:
     return kind(value) if value in [str(member) for member in kind] else None
+
+
+def _outcome_of(reason: str) -> Outcome:
+    """Tell who ended a trial from its reason alone, where the detail is damaged."""
+    if not reason:
+        return Outcome.COMPLETED
+    found: Outcome | None = _member(Outcome, reason.partition(":")[0])
+    return found or Outcome.GUARD
 
 
 _TEXTS = (
