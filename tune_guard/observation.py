@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ class Keys:
 
     step: str | tuple[str, ...] = ()
     loss: str | tuple[str, ...] = ("loss", "train_loss", "train/loss")
-    grad_norm: str | tuple[str, ...] = ("grad_norm", "train/grad_norm")
+    grad_norm: str | tuple[str, ...] = ("grad_norm", "train/grad_norm", "gradient_norm")
     lr: str | tuple[str, ...] = ("lr", "learning_rate", "train/learning_rate")
     amp_scale: str | tuple[str, ...] = ("amp_scale", "loss_scale")
     step_skipped: str | tuple[str, ...] = ("step_skipped",)
@@ -88,6 +88,8 @@ class Observation:
         metric: The objective; None also where its evaluation marker
             (``fresh_key``) has not moved.
 
+        losses: Other keys that are named like losses, with what they held.
+
         values: Further keys that single rules ask for by name.
     """
 
@@ -110,6 +112,7 @@ class Observation:
     gpu_lost: bool | None = None
     gpu_ecc_uncorrected: float | None = None
     warming: bool = False
+    losses: Sequence[tuple[str, float | None]] = ()
     values: Mapping[str, float] | None = None
 
     def get(self, name: str) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from tune_guard.observation import (
     SIGNALS,
     Keys,
     Observation,
+    flat_keys,
     lookup,
     to_flag,
     to_largest,
@@ -19,6 +21,10 @@ from tune_guard.observation import (
 )
 
 _MOST_PLANS = 32
+_MOST_LOSSES = 8
+_LOSS_LIKE = re.compile(r"(^|[^a-z])(loss(es)?|nll)(?!_?scale|[a-z])", re.IGNORECASE)
+_NO_RESULTS = ("config", "tune_guard")
+"""Folders of a Ray result that hold no numbers of the training."""
 
 
 class _Place(NamedTuple):
@@ -28,6 +34,13 @@ class _Place(NamedTuple):
     key: Any
     nested: tuple[str, ...]
     convert: Callable[[object], Any]
+
+
+class _Plan(NamedTuple):
+    """Where to look in reports of one shape: signals, and other losses."""
+
+    places: list[_Place]
+    losses: list[str]
 
 
 class ReportReader:
@@ -54,16 +67,16 @@ class ReportReader:
         self.extra = tuple(sorted(set(extra)))
         self.names = {signal: aliases[0] for signal, aliases in self.wanted.items()}
         self._notices = notices
-        self._plans: dict[tuple[Any, ...], list[_Place]] = {}
+        self._plans: dict[tuple[Any, ...], _Plan] = {}
 
     def read(self, step: int, report: Mapping[str, Any]) -> Observation:
         """Return what ``report`` says at ``step``."""
         shape = tuple(report)
         plan = self._plans.get(shape)
         if plan is None:
-            plan = self._plan(shape)
+            plan = self._plan(shape, report)
         fields: dict[str, Any] = {"step": step}
-        for signal, key, nested, convert in plan:
+        for signal, key, nested, convert in plan.places:
             raw = self._nested(signal, nested, report) if nested else None
             if raw is None and key is not None:
                 raw = report[key]
@@ -75,17 +88,19 @@ class ReportReader:
                     self._unusable(self.names[signal], raw)
                 else:
                     fields[signal] = value
+        if plan.losses:
+            fields["losses"] = [(k, to_number(lookup(report, k))) for k in plan.losses]
         if self.extra:
             self._read_extra(report, fields)
         observation = object.__new__(Observation)
         observation.__dict__.update(fields)
         return observation
 
-    def _plan(self, shape: tuple[Any, ...]) -> list[_Place]:
+    def _plan(self, shape: tuple[Any, ...], report: Mapping[str, Any]) -> _Plan:
         """Find each signal's flat key, and the keys before it that may be nested."""
         tidy = {key.strip(): key for key in shape if isinstance(key, str)}
         tidy |= {key: key for key in shape if isinstance(key, str)}
-        plan = []
+        places = []
         for signal, aliases in self.wanted.items():
             flat, nested = None, []
             for alias in aliases:
@@ -96,10 +111,22 @@ class ReportReader:
                 if any(folder in tidy for folder in _folders(alias)):
                     nested.append(alias)
             if flat is not None or nested:
-                plan.append(_Place(signal, flat, tuple(nested), _converter(signal)))
+                place = _Place(signal, flat, tuple(nested), _converter(signal))
+                places.append(place)
+        plan = _Plan(places, self._other_losses(report))
         if len(self._plans) < _MOST_PLANS:
             self._plans[shape] = plan
         return plan
+
+    def _other_losses(self, report: Mapping[str, Any]) -> list[str]:
+        """Return keys that are named like losses and are no signal: ``kl_loss``."""
+        taken = {self.names["metric"], self.names.get("loss")}
+        keys = [
+            key.strip()
+            for key in flat_keys(report)
+            if _LOSS_LIKE.search(key) and not key.startswith(_NO_RESULTS)
+        ]
+        return [key for key in keys if key not in taken][:_MOST_LOSSES]
 
     def _nested(
         self, signal: str, aliases: tuple[str, ...], report: Mapping[str, Any]

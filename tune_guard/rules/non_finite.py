@@ -19,6 +19,7 @@ _STREAMS = ("loss", "metric", "grad_norm")
 class NonFinite(Rule):
     """Stop when a loss, the metric or the gradient norm is NaN or infinite.
 
+    Every reported key that is named like a loss is watched, once it was finite.
     A negative norm counts too. Fires at the ``consecutive``-th bad reading in a
     row of one stream; a finite reading starts the count anew. It has no
     warm-up. A gradient norm of a step that the gradient scaler skipped is an
@@ -36,7 +37,7 @@ class NonFinite(Rule):
     Args:
         consecutive: Bad readings in a row that stop the trial.
 
-        metrics: Names of signals or keys to watch; None for ``loss``, the
+        metrics: Names of signals or keys to watch; None for the losses, the
             metric and ``grad_norm``.
 
         reward_gap: Bad readings in a row that a maximised metric may have
@@ -102,40 +103,39 @@ class _NonFiniteDetector(Detector):
         super().__init__(rule, context)
         self._names = rule.metrics or _STREAMS
         self._read = attrgetter(*_STREAMS) if rule.metrics is None else None
-        self.bad_in_row = [0] * len(self._names)
-        self.last_finite: list[float | None] = [None] * len(self._names)
+        self.bad_in_row: dict[str, int] = {}
+        self.last_finite: dict[str, float] = {}
 
     def update(self, observation: Observation) -> Finding | None:
-        values = (
-            self._read(observation)
-            if self._read is not None
-            else [observation.get(name) for name in self._names]
-        )
+        if self._read is not None:
+            streams = [*zip(_STREAMS, self._read(observation), strict=True)]
+            streams += observation.losses
+        else:
+            streams = [(name, observation.get(name)) for name in self._names]
         worst: Finding | None = None
-        for i, value in enumerate(values):
+        for name, value in streams:
             if value is None:
                 continue
-            if isfinite(value) and not (value < 0.0 and self._names[i] == "grad_norm"):
-                self.bad_in_row[i] = 0
-                self.last_finite[i] = value
+            if isfinite(value) and not (value < 0.0 and name == "grad_norm"):
+                self.last_finite[name] = value
+                if self.bad_in_row:
+                    self.bad_in_row.pop(name, None)
             else:
-                found = self._bad(i, value, observation)
+                found = self._bad(name, value, observation)
                 if found is not None and (worst is None or found.level > worst.level):
                     worst = found
         return worst
 
-    def _bad(self, i: int, value: float, observation: Observation) -> Finding | None:
-        name, rule = self._names[i], self.rule
+    def _bad(self, name: str, value: float, observation: Observation) -> Finding | None:
         if name == "grad_norm" and observation.step_skipped:
             return None
-        if self._is_waiting_reward(i):
+        if self._never_had_a_value(name):
             return None
-        self.bad_in_row[i] += 1
-        count = self.bad_in_row[i]
-        if count < rule.consecutive:
+        count = self.bad_in_row[name] = self.bad_in_row.get(name, 0) + 1
+        if count < self.rule.consecutive:
             return None
         key = self.context.name_of(name)
-        last = self.last_finite[i]
+        last = self.last_finite.get(name)
         before = "never finite before" if last is None else f"last finite {last:.6g}"
         return self.finding(
             observation,
@@ -147,20 +147,25 @@ class _NonFiniteDetector(Detector):
                 f" {before}). Lower the learning rate, clip gradients, or look for a"
                 " division by zero or a log of zero."
             ),
-            holds=self._holds(i, count, observation),
+            holds=self._holds(name, count, observation),
         )
 
-    def _is_waiting_reward(self, i: int) -> bool:
-        """Whether a reward has no value yet: there is nothing to judge."""
-        return (
-            self._names[i] == "metric"
-            and self.context.mode == "max"
-            and self.rule.reward_gap > 0
-            and self.last_finite[i] is None
-        )
+    def _never_had_a_value(self, name: str) -> bool:
+        """Whether a reward, or a loss beside the main one, has no value yet.
 
-    def _holds(self, i: int, count: int, observation: Observation) -> tuple[str, ...]:
-        name, rule = self._names[i], self.rule
+        A reward is NaN until its first episode ends, and trainers write NaN for
+        a loss that they do not evaluate: there is nothing to judge.
+        """
+        if name in self.last_finite or self.rule.metrics is not None:
+            return False
+        if name == "metric":
+            return self.context.mode == "max" and self.rule.reward_gap > 0
+        return name not in _STREAMS
+
+    def _holds(
+        self, name: str, count: int, observation: Observation
+    ) -> tuple[str, ...]:
+        rule = self.rule
         if name == "metric" and self.context.mode == "max":
             return ("reward_gap",) if count <= rule.reward_gap else ()
         if name == "grad_norm":
