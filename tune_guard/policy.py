@@ -9,6 +9,13 @@ from typing import Any, Literal
 
 from tune_guard.exceptions import ConfigError, did_you_mean
 from tune_guard.observation import Keys
+from tune_guard.policy_checks import (
+    EVERY_RULE,
+    check_actions,
+    check_names,
+    check_numbers,
+    checked_rules,
+)
 from tune_guard.rules import (
     AmpScaleCollapse,
     Divergence,
@@ -23,11 +30,8 @@ from tune_guard.rules import (
     ThermalThrottle,
 )
 from tune_guard.rules.base import Mode, Rule
-from tune_guard.rules.registry import known_rules
 
 Action = Literal["stop", "warn", "off"]
-ACTIONS = ("stop", "warn", "off")
-EVERY_RULE = "*"
 
 DEFAULT: tuple[Rule, ...] = (
     NonFinite(),
@@ -97,45 +101,16 @@ class Policy:
     holdout: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.metric, str) or not self.metric.strip():
-            _refuse("metric", "the key of the objective", self.metric, "Name one key.")
-        if self.mode not in ("min", "max", None):
-            advice = "Say whether a lower or a higher value is better."
-            _refuse("mode", "'min' or 'max'", self.mode, advice)
-        object.__setattr__(self, "rules", tuple(self.rules))
-        self._check_numbers()
-        self._check_rules()
-
-    def _check_numbers(self) -> None:
-        if not _whole(self.warmup_steps) or self.warmup_steps < 0:
-            advice = "Use 0 for no warm-up."
-            _refuse("warmup_steps", "a whole number >= 0", self.warmup_steps, advice)
-        budget = self.budget_steps
-        if budget is not None and (not _whole(budget) or budget < 1):
-            advice = "Give the steps of a full trial, or None when unknown."
-            _refuse("budget_steps", "a whole number >= 1", budget, advice)
-        if not isinstance(self.holdout, (int, float)) or not 0 <= self.holdout < 1:
-            advice = "0.05 lets 5% of the condemned trials run on."
-            _refuse("holdout", "a share from 0 to below 1", self.holdout, advice)
-
-    def _check_rules(self) -> None:
-        for rule in self.rules:
-            if not isinstance(rule, Rule):
-                advice = "Pass instances, such as `NonFinite()`."
-                _refuse("rules", "rules", rule, advice)
-        ids = [rule.id for rule in self.rules]
-        twice = sorted({rule_id for rule_id in ids if ids.count(rule_id) > 1})
-        if twice:
-            _refuse("rules", "different rules", twice, "Keep each rule once.")
-        known = {*ids, *known_rules(), EVERY_RULE}
-        for rule_id, action in self.actions.items():
-            if rule_id not in known:
-                hint = did_you_mean(rule_id, known)
-                msg = f"`actions` names no rule: {rule_id!r}. {hint}"
-                raise ConfigError(msg)
-            if action not in ACTIONS:
-                name = f"actions[{rule_id!r}]"
-                _refuse(name, "stop, warn or off", action, "Pick one.")
+        check_names(self)
+        check_numbers(self)
+        set_once = object.__setattr__
+        set_once(self, "rules", checked_rules(self.rules))
+        check_actions(self.actions, self.rules)
+        set_once(self, "metric", self.metric.strip())
+        if self.fresh_key is not None:
+            set_once(self, "fresh_key", self.fresh_key.strip())
+        for name in ("actions", "ignore_where"):
+            set_once(self, name, dict(getattr(self, name)))
 
     @classmethod
     def default(
@@ -261,12 +236,3 @@ class Policy:
     def extra_keys(self) -> set[str]:
         """Return the keys that rules ask for by name, beside the signals."""
         return {key for rule in self.rules for key in rule.extra_keys()}
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _refuse(name: str, constraint: str, value: object, advice: str) -> None:
-    msg = f"`{name}` must be {constraint}, but got {value!r}. {advice}"
-    raise ConfigError(msg)
