@@ -177,7 +177,7 @@ class GuardCallback(Callback):
         stamp = stamp_of(result)
         fields = outcome.end_at_row(trial, result, stamped=stamp is not None)
         if stamp is None:
-            result[TOP] = stamp = Stamp({})
+            result[TOP] = stamp = Stamp()
         stamp.update(to_row(outcome.record_at(trial, result, **fields)))
 
     def _record_end(self, trial: Trial) -> None:

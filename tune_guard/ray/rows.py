@@ -39,23 +39,21 @@ class Stamp(dict[str, Any]):
 
     Loggers see a plain dictionary; pickled or copied, it is one.
 
-    Args:
-        values: The five values, by their short names.
-
-        monitor: The trial's monitor while the trial is open: whoever records
-            its end learns from it the best value, the attempt and the warnings.
+    It is made for every row of a sweep, hence without a constructor of its own.
     """
 
-    __slots__ = ("checkpointed", "ended", "monitor", "stopped_by")
+    monitor: Monitor | None = None
+    """The trial's monitor while the trial is open: whoever records its end learns
+    from it the best value, the attempt and the warnings."""
 
-    def __init__(
-        self, values: Mapping[str, Any], monitor: Monitor | None = None
-    ) -> None:
-        super().__init__(values)
-        self.monitor = monitor
-        self.checkpointed = False
-        self.ended = False
-        self.stopped_by = ""
+    checkpointed = False
+    """Set by the callback: a checkpoint was taken after this row."""
+
+    ended = False
+    """Set by the callback: the trial has ended after this row."""
+
+    stopped_by = ""
+    """Set by a criterion that stops the experiment: its name."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)

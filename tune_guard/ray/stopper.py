@@ -2,50 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from itertools import islice
 from typing import Any
 
 from ray.tune.stopper import Stopper
 
 from tune_guard.exceptions import ConfigError, did_you_mean
-from tune_guard.monitor import Monitor
 from tune_guard.notices import Notices
 from tune_guard.observation import flat_keys, lookup, to_number
 from tune_guard.policy import Policy
+from tune_guard.ray.open_trials import OpenTrials
 from tune_guard.ray.rows import (
     CHECKPOINTED,
     DONE,
     ITERATION,
-    LOOKED_AT,
     RUNNING,
     SINCE_RESTORE,
     TOP,
     WARNED,
     Stamp,
     checked_policy,
-    has_ended,
-    stamp_of,
     to_row,
 )
-from tune_guard.ray.stored import pack_policy, print_of, unpack_policy
+from tune_guard.ray.stored import pack_policy, unpack_policy
 from tune_guard.verdict import HEALTHY
 
 STATE_VERSION = 1
-_MOST_ENDED = 1024
-_ROWS_BEFORE_NOTICE = 3
-_GPU_RULES = ("gpu_fault", "thermal_throttle")
-
-
-class _Trial:
-    """An open trial: its monitor, its newest row, and its configuration's print."""
-
-    __slots__ = ("config", "monitor", "row")
-
-    def __init__(self, monitor: Monitor, config: str) -> None:
-        self.monitor = monitor
-        self.config = config
-        self.row: dict[str, Any] | None = None
 
 
 class GuardStopper(Stopper):
@@ -88,13 +71,10 @@ class GuardStopper(Stopper):
         self._start(checked_policy(policy, "GuardStopper"), step_key.strip())
 
     def _start(self, policy: Policy | None, step_key: str = ITERATION) -> None:
-        self._policy = policy
         self._step_key = step_key
         self._notices = Notices()
-        self._trials: dict[str, _Trial] = {}
-        self._stored: dict[str, dict[str, Any]] = {}
-        self._ended: dict[str, int] = {}
-        self._rows = 0
+        self._trials = OpenTrials(policy, self._notices)
+        self._awake = self._trials.awake
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         """Judge one row of one trial and stamp it. Never raises.
@@ -103,6 +83,9 @@ class GuardStopper(Stopper):
             Whether Ray is to stop the trial.
         """
         try:
+            if result.get(DONE):
+                self._finish(trial_id, result)
+                return False
             return self._judge(trial_id, result)
         except Exception as error:  # noqa: BLE001 - nothing may raise into a sweep
             self._notices.once(
@@ -120,51 +103,36 @@ class GuardStopper(Stopper):
     # ------------------------------------------------------------ one row
 
     def _judge(self, trial_id: str, result: dict[str, Any]) -> bool:
-        if result.get(DONE):
-            self._finish(trial_id, result)
-            return False
-        trial = self._trials.get(trial_id) or self._open(trial_id, result)
+        trial = self._awake.get(trial_id) or self._trials.open(trial_id, result)
         monitor = trial.monitor
-        step = self._step(result)
-        self._follow(trial, step, result)
+        step = result.get(self._step_key)
+        if type(step) is not int:
+            step = self._odd_step(result)
+        if result.get(SINCE_RESTORE) == 1 or trial.is_behind(step):
+            trial.follow(step, result)
         verdict = monitor.observe(step, result)
-        if verdict.stop:
+        if verdict is not HEALTHY and verdict.stop:
             result[TOP] = Stamp(to_row(monitor.record(host=_host(result))))
-            self._free(trial_id)
+            self._trials.free(trial_id)
             return True
-        result[TOP] = Stamp(WARNED if monitor.warnings else RUNNING, monitor)
+        stamp = result[TOP] = Stamp(WARNED if monitor.warnings else RUNNING)
+        stamp.monitor = monitor
         trial.row = result
         if result.get(CHECKPOINTED):
             monitor.keyframe()
-        if self._rows <= _ROWS_BEFORE_NOTICE:
-            self._name_what_is_missing(result)
         return False
 
-    def _step(self, result: Mapping[str, Any]) -> int | None:
-        raw = result.get(self._step_key)
-        if type(raw) is int:
-            return raw
-        number = to_number(lookup(result, self._step_key) if raw is None else raw)
-        return None if number is None or number - number else int(number)
-
-    def _follow(
-        self, trial: _Trial, step: int | None, result: Mapping[str, Any]
-    ) -> None:
-        """Notice a retry, a rewind, a resume, or another trial's configuration."""
-        monitor = trial.monitor
-        restarted = result.get(SINCE_RESTORE) == 1
-        last = monitor.last_step
-        stamp = stamp_of(trial.row)
-        if stamp is not None and stamp.checkpointed:
-            stamp.checkpointed = False
-            monitor.keyframe()
-        if last is None or not (restarted or (step is not None and step < last)):
-            return
-        config = print_of(result.get("config")) if restarted else trial.config
-        monitor.begin_attempt(
-            last + 1 if step is None else step, config_changed=config != trial.config
-        )
-        trial.config = config
+    def _odd_step(self, result: Mapping[str, Any]) -> int | None:
+        """Return a step that is no plain integer; None when there is none."""
+        raw = lookup(result, self._step_key)
+        if raw is None and not result.get(DONE):
+            self._notices.once(
+                "step_key",
+                f"`{self._step_key}` is missing in a result: such results count for"
+                " the step before. " + did_you_mean(self._step_key, flat_keys(result)),
+            )
+        number = to_number(raw)
+        return None if number is None or not math.isfinite(number) else int(number)
 
     def _finish(self, trial_id: str, result: dict[str, Any]) -> None:
         """Take the last row of a trial that ends by itself; it is not cut.
@@ -172,92 +140,29 @@ class GuardStopper(Stopper):
         A function that returns makes Ray show its last row a second time. That
         row was judged before, or its trial has been let go.
         """
-        known = trial_id in self._trials or trial_id in self._stored
-        if not known and TOP in result:
+        if trial_id not in self._trials and TOP in result:
             return
-        trial = self._trials.get(trial_id) or self._open(trial_id, result)
-        monitor, step = trial.monitor, self._step(result)
+        trial = self._awake.get(trial_id) or self._trials.open(trial_id, result)
+        monitor, step = trial.monitor, self._odd_step(result)
         if trial.row is not result and (step is None or step != monitor.last_step):
-            self._follow(trial, step, result)
+            trial.follow(step, result)
             verdict = monitor.observe(step, result)
             if verdict.stop:
                 monitor.warnings.setdefault(verdict.reason, verdict.step)
                 monitor.verdict = HEALTHY
         result[TOP] = Stamp(to_row(monitor.record(host=_host(result))))
-        self._free(trial_id)
-
-    # ------------------------------------------------------- open trials
-
-    def _open(self, trial_id: str, result: Mapping[str, Any]) -> _Trial:
-        self._let_ended_go()
-        if self._policy is None:
-            msg = "the policy could not be read from the experiment's state"
-            raise ConfigError(msg)
-        monitor = Monitor(self._policy, trial_id=trial_id, notices=self._notices)
-        stored = self._stored.pop(trial_id, None)
-        if stored is not None:
-            monitor.restore(stored["monitor"])
-        elif trial_id in self._ended:
-            monitor.attempt = self._ended.pop(trial_id) + 1
-        config = stored["config"] if stored else print_of(result.get("config"))
-        trial = self._trials[trial_id] = _Trial(monitor, config)
-        return trial
-
-    def _let_ended_go(self) -> None:
-        """Look at the few trials that were not looked at for longest."""
-        for trial_id in list(islice(self._trials, LOOKED_AT)):
-            if has_ended(self._trials[trial_id].row):
-                self._free(trial_id)
-            else:
-                self._trials[trial_id] = self._trials.pop(trial_id)
-
-    def _free(self, trial_id: str) -> None:
-        trial = self._trials.pop(trial_id, None)
-        if trial is None:
-            return
-        stamp = stamp_of(trial.row)
-        if stamp is not None:
-            stamp.monitor = None
-        self._ended[trial_id] = trial.monitor.attempt
-        if len(self._ended) > _MOST_ENDED:
-            del self._ended[next(iter(self._ended))]
-
-    def _name_what_is_missing(self, result: Mapping[str, Any]) -> None:
-        """Say once what the reports lack."""
-        self._rows += 1
-        if self._rows != _ROWS_BEFORE_NOTICE or self._policy is None:
-            return
-        keys = flat_keys(result)
-        if lookup(result, self._step_key) is None:
-            self._notices.once(
-                "step_key",
-                f"`{self._step_key}` was in none of the first reports: steps cannot"
-                f" be told apart. {did_you_mean(self._step_key, keys)}",
-            )
-        armed = [r.id for r in self._policy.armed_rules() if r.id in _GPU_RULES]
-        if armed and not any("gpu_" in key for key in keys):
-            self._notices.once(
-                "telemetry",
-                f"{' and '.join(armed)} are inactive: the reports hold no GPU"
-                " telemetry (`gpu_...`).",
-            )
+        self._trials.free(trial_id)
 
     # -------------------------------------------------------------- state
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return plain values and two texts: no class of ours is named in it."""
-        live = {
-            trial_id: {"monitor": trial.monitor.state(), "config": trial.config}
-            for trial_id, trial in self._trials.items()
-        }
+        """Return plain values and bytes: no class of ours is named in it."""
         return {
             "version": STATE_VERSION,
-            "policy": pack_policy(self._policy),
+            "policy": pack_policy(self._trials.policy),
             "step_key": self._step_key,
-            "trials": {**self._stored, **live},
-            "ended": dict(self._ended),
             "notices": dict(self._notices.messages),
-            "rows": self._rows,
+            **self._trials.state(),
         }
 
     def __setstate__(self, state: Any) -> None:
@@ -268,16 +173,13 @@ class GuardStopper(Stopper):
         """
         self._start(None)
         try:
-            self._policy = unpack_policy(state["policy"])
-            self._step_key = str(state["step_key"])
+            self._start(unpack_policy(state["policy"]), str(state["step_key"]))
             if state["version"] != STATE_VERSION:
                 return
-            self._stored = {str(k): dict(v) for k, v in state["trials"].items()}
-            self._ended = {str(k): int(v) for k, v in state["ended"].items()}
-            self._notices.messages = dict(state["notices"])
-            self._rows = int(state["rows"])
-        except Exception:  # noqa: BLE001 - see above
-            self._stored, self._ended = {}, {}
+            self._notices.messages.update(state["notices"])
+            self._trials.restore(state)
+        except Exception:  # noqa: BLE001, S110 - see above
+            pass
 
 
 def _host(result: Mapping[str, Any]) -> str:

@@ -1,0 +1,166 @@
+"""The trials of a sweep that are open: their monitors, in bounded memory."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+from tune_guard.exceptions import ConfigError
+from tune_guard.monitor import Monitor
+from tune_guard.notices import Notices
+from tune_guard.policy import Policy
+from tune_guard.ray.rows import LOOKED_AT, SINCE_RESTORE, TOP, has_ended, stamp_of
+from tune_guard.ray.stored import print_of
+
+_MOST_AWAKE = 256
+_MOST_ENDED = 1024
+
+
+class OpenTrial:
+    """An open trial: its monitor, its newest row, and its configuration's print."""
+
+    __slots__ = ("config", "monitor", "row")
+
+    def __init__(self, monitor: Monitor, config: str) -> None:
+        self.monitor = monitor
+        self.config = config
+        self.row: dict[str, Any] | None = None
+
+    def is_behind(self, step: int | None) -> bool:
+        """Whether a row needs a closer look: a rewind, or a checkpoint before it."""
+        row, last = self.row, self.monitor.last_step
+        if row is not None and getattr(row.get(TOP), "checkpointed", False):
+            return True
+        return step is not None and last is not None and step < last
+
+    def follow(self, step: int | None, result: Mapping[str, Any]) -> None:
+        """Follow a retry, a rewind, a resume, or another trial's configuration."""
+        monitor = self.monitor
+        last = monitor.last_step
+        stamp = stamp_of(self.row)
+        if stamp is not None and stamp.checkpointed:
+            stamp.checkpointed = False
+            monitor.keyframe()
+        restarted = result.get(SINCE_RESTORE) == 1
+        if last is None or not (restarted or (step is not None and step < last)):
+            return
+        config = print_of(result.get("config")) if restarted else self.config
+        monitor.begin_attempt(
+            last + 1 if step is None else step, config_changed=config != self.config
+        )
+        self.config = config
+
+    def packed(self) -> bytes:
+        """Return everything that decides later verdicts, as plain values."""
+        return pickle.dumps({"monitor": self.monitor.state(), "config": self.config})
+
+
+class _Sleeper:
+    """A trial that was not heard of for long, or comes from another process."""
+
+    __slots__ = ("data", "row")
+
+    def __init__(self, data: bytes, row: dict[str, Any] | None = None) -> None:
+        self.data = data
+        self.row = row
+
+
+class OpenTrials:
+    """The open trials of a sweep, by id.
+
+    Only so many are kept awake; the others sleep as bytes (a HyperBand sweep may
+    pause thousands). Of those that ended, the attempts are remembered, so that a
+    trial that is started again later counts on.
+
+    Args:
+        policy: The rules; None when they could not be read.
+
+        notices: Shared by all monitors.
+    """
+
+    def __init__(self, policy: Policy | None, notices: Notices) -> None:
+        self.policy = policy
+        self.awake: dict[str, OpenTrial] = {}
+        self._notices = notices
+        self._asleep: dict[str, _Sleeper] = {}
+        self._attempts: dict[str, int] = {}
+
+    def __contains__(self, trial_id: str) -> bool:
+        return trial_id in self.awake or trial_id in self._asleep
+
+    def __len__(self) -> int:
+        return len(self.awake) + len(self._asleep)
+
+    def open(self, trial_id: str, result: Mapping[str, Any]) -> OpenTrial:
+        """Return the trial's state: woken up, or new.
+
+        Raises:
+            ConfigError: If there is no policy.
+        """
+        self._let_ended_go()
+        if self.policy is None:
+            msg = "the policy could not be read from the experiment's state"
+            raise ConfigError(msg)
+        monitor = Monitor(self.policy, trial_id=trial_id, notices=self._notices)
+        sleeper = self._asleep.pop(trial_id, None)
+        if sleeper is None:
+            monitor.attempt = self._attempts.pop(trial_id, 0) + 1
+            trial = OpenTrial(monitor, print_of(result.get("config")))
+        else:
+            stored = pickle.loads(sleeper.data)  # noqa: S301 - the stopper's own
+            monitor.restore(stored["monitor"])
+            trial = OpenTrial(monitor, stored["config"])
+            trial.row = sleeper.row
+        self.awake[trial_id] = trial
+        return trial
+
+    def free(self, trial_id: str) -> None:
+        """Let a trial go that has ended."""
+        sleeper = self._asleep.pop(trial_id, None)
+        trial = self.awake.pop(trial_id, None)
+        if trial is not None:
+            _release(trial.row)
+            self._attempts[trial_id] = trial.monitor.attempt
+        elif sleeper is not None:
+            self._attempts[trial_id] = 1
+        if len(self._attempts) > _MOST_ENDED:
+            del self._attempts[next(iter(self._attempts))]
+
+    def _let_ended_go(self) -> None:
+        """Look at the few trials that were not looked at for longest."""
+        for trial_id in list(islice(self.awake, LOOKED_AT)):
+            trial = self.awake[trial_id]
+            if has_ended(trial.row):
+                self.free(trial_id)
+                continue
+            del self.awake[trial_id]
+            if len(self.awake) < _MOST_AWAKE:
+                self.awake[trial_id] = trial
+            else:
+                _release(trial.row)
+                self._asleep[trial_id] = _Sleeper(trial.packed(), trial.row)
+        for trial_id in list(islice(self._asleep, LOOKED_AT)):
+            sleeper = self._asleep.pop(trial_id)
+            if not has_ended(sleeper.row):
+                self._asleep[trial_id] = sleeper
+
+    def state(self) -> dict[str, Any]:
+        """Return plain values and bytes, each trial's apart."""
+        asleep = {trial_id: sleeper.data for trial_id, sleeper in self._asleep.items()}
+        awake = {trial_id: trial.packed() for trial_id, trial in self.awake.items()}
+        return {"trials": {**asleep, **awake}, "attempts": dict(self._attempts)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over a state; its trials wake up when they are heard of."""
+        trials, attempts = state["trials"], state["attempts"]
+        self._attempts = {str(key): int(n) for key, n in attempts.items()}
+        self._asleep = {str(key): _Sleeper(bytes(data)) for key, data in trials.items()}
+
+
+def _release(row: dict[str, Any] | None) -> None:
+    """Let a row that others may keep not keep the monitor too."""
+    stamp = stamp_of(row)
+    if stamp is not None:
+        stamp.monitor = None
