@@ -107,7 +107,7 @@ def test_a_retry_does_not_inherit_the_reason(
     tmp_path_factory: pytest.TempPathFactory,
     start_worker: Callable[..., subprocess.Popen[str]],
 ) -> None:
-    """A worker killed after its cut is retried by heartbeat, its record clean."""
+    """A killed worker's trial is retried by heartbeat, with a clean record."""
     address = f"heartbeat+sqlite:///{tmp_path_factory.mktemp('retry') / 'study.db'}"
     optuna.create_study(study_name="retry", storage=open_storage(address))
     worker = start_worker("hang_when_cut", address, "retry")
