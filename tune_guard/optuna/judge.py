@@ -13,7 +13,7 @@ from tune_guard.optuna.recorder import Recorder
 from tune_guard.optuna.requeue import HardwareFault, attempt_of, requeue
 from tune_guard.optuna.signals import Watch, Watches
 from tune_guard.record import Outcome, StopRecord
-from tune_guard.verdict import Blame
+from tune_guard.verdict import Blame, Level
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,9 +81,12 @@ class Judge:
             stop = verdict.stop or watch.is_cut
             if stop:
                 self._cut(study, trial, watch)
-            elif watch.newly_kept() and watch.monitor is not None:
-                self._recorder.store(study, trial, watch.monitor.record())
-            return stop or self._ask_wrapped(study, trial, watch)
+                return True
+            if verdict.level is Level.WARN:
+                self._note_warnings(study, trial, watch)
+            if self._wrapped is None:
+                return False
+            return self._ask(self._wrapped, study, trial, watch)
         except HardwareFault:
             raise
         except Exception as error:  # noqa: BLE001 - nothing else may raise into a study
@@ -190,28 +193,37 @@ class Judge:
             return _engine.learns_constraints(study)
         return self._mark_infeasible
 
-    def _ask_wrapped(self, study: Study, trial: FrozenTrial, watch: Watch) -> bool:
+    def _note_warnings(self, study: Study, trial: FrozenTrial, watch: Watch) -> None:
+        """Record what would have been a cut, had the policy let it."""
+        if watch.newly_kept() and watch.monitor is not None:
+            self._recorder.store(study, trial, watch.monitor.record())
+
+    def _ask(
+        self, wrapped: BasePruner, study: Study, trial: FrozenTrial, watch: Watch
+    ) -> bool:
         """Ask the wrapped pruner, once per report, and record its verdict.
 
         Successive halving answers differently when asked twice. Its verdicts do
         not stick: a trial that runs on all the same is judged afresh.
         """
-        if self._wrapped is None or len(study.directions) > 1:
+        if len(study.directions) > 1:
             return False
         reports = len(trial.intermediate_values)
         if watch.asked_at != reports:
-            watch.pruner_says = bool(self._wrapped.prune(study, trial))
+            watch.pruner_says = bool(wrapped.prune(study, trial))
             watch.asked_at = reports
             if watch.pruner_says and watch.record is None:
-                watch.record = self._record_of_wrapped(trial, watch)
+                watch.record = self._record_of(wrapped, trial, watch)
                 self._recorder.store(study, trial, watch.record)
             elif watch.record is not None and not watch.pruner_says:
                 watch.record = None
                 self._recorder.clear(study, trial)
         return watch.pruner_says
 
-    def _record_of_wrapped(self, trial: FrozenTrial, watch: Watch) -> StopRecord:
-        kind, values = type(self._wrapped).__name__, trial.intermediate_values
+    def _record_of(
+        self, wrapped: BasePruner, trial: FrozenTrial, watch: Watch
+    ) -> StopRecord:
+        kind, values = type(wrapped).__name__, trial.intermediate_values
         step = next(reversed(values), -1)
         known = StopRecord(trial=str(trial.number))
         if watch.monitor is not None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tune_guard.observation import to_number
 from tune_guard.optuna import _engine
 from tune_guard.record import Outcome, StopRecord
-from tune_guard.verdict import HEALTHY, Level, Verdict
+from tune_guard.verdict import HEALTHY, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,10 +42,12 @@ class Watch:
 
     def __init__(self, monitor: Monitor | None, *, stores_values: bool = True) -> None:
         self.monitor = monitor
+        self.place: Place | None = None
         self.gpu_uuid = ""
         self.record: StopRecord | None = None
         self.asked_at = -1
         self.pruner_says = False
+        self._metric = "" if monitor is None else monitor.policy.metric
         self._stores_values = stores_values
         self._kept: set[str] = set()
         self._lock = threading.Lock()
@@ -75,7 +77,8 @@ class Watch:
         if self._pending or len(values) != self._seen:
             with self._lock:
                 self._catch_up(values)
-                self._flush()
+                if self._pending:
+                    self._flush()
         return self.monitor.verdict
 
     def report(
@@ -98,18 +101,19 @@ class Watch:
                 self._flush()
 
     def _catch_up(self, values: dict[int, float]) -> None:
-        steps = list(itertools.islice(reversed(values), len(values) - self._seen))
-        self._seen = len(values)
+        new, self._seen = len(values) - self._seen, len(values)
+        steps = [*itertools.islice(reversed(values), new)] if new > 0 else []
         for step in reversed(steps):
-            if step != self._reported and self.monitor is not None:
-                self._take(step, {self.monitor.policy.metric: values[step]})
+            if step != self._reported:
+                self._take(step, {self._metric: values[step]})
 
     def _take(self, step: int | None, report: Mapping[str, Any]) -> None:
         """Judge a report together with the signals observed for the same step."""
-        if self._pending and self._pending_step == step:
-            report = {**self._pending, **report}
-            self._pending = {}
-        self._flush()
+        if self._pending:
+            if self._pending_step == step:
+                report = {**self._pending, **report}
+                self._pending = {}
+            self._flush()
         if self.monitor is not None:
             self.monitor.observe(step, report)
 
@@ -131,13 +135,18 @@ class Watch:
 
         That is so where its action is ``warn``, or the trial is in the holdout.
         """
-        verdict = HEALTHY if self.monitor is None else self.monitor.verdict
-        if verdict.level is not Level.WARN:
-            return False
-        rules = {f.rule for f in verdict.findings if f.holds in _JUDGED_BUT_KEPT}
-        new = rules - self._kept
+        findings = () if self.monitor is None else self.monitor.verdict.findings
+        new = {f.rule for f in findings if f.holds in _JUDGED_BUT_KEPT} - self._kept
         self._kept |= new
         return bool(new)
+
+
+class Place(NamedTuple):
+    """Where a trial lies. The storage is not kept alive by it."""
+
+    storage: weakref.ref[BaseStorage]
+    study_name: str
+    trial_id: int
 
 
 class Watches:
@@ -158,33 +167,36 @@ class Watches:
 
     def find(self, study: Study, trial_id: int) -> Watch | None:
         """Return the trial's watch, and make it the thread's current one."""
-        trials = self._trials.get(_engine.storage_of(study))
+        storage, watch = _engine.storage_of(study), self.current()
+        if watch is not None and watch.place is not None:
+            place = watch.place
+            if place.trial_id == trial_id and place.storage() is storage:
+                return watch
+        trials = self._trials.get(storage)
         watch = None if trials is None else trials.get(trial_id)
         if watch is not None:
-            self._thread.current = study.study_name, trial_id, watch
+            self._thread.current = watch
         return watch
 
     def add(self, study: Study, trial_id: int, watch: Watch) -> None:
         """Keep a new watch, and free the one of the trial before it."""
-        name = study.study_name
+        storage, former = _engine.storage_of(study), self.current()
+        watch.place = Place(weakref.ref(storage), study.study_name, trial_id)
         with self._lock:
-            trials = self._trials.setdefault(_engine.storage_of(study), {})
-            former_study, former_id, _ = self._current()
-            if former_study == name and _engine.in_optimize(study):
-                trials.pop(former_id, None)
+            trials = self._trials.setdefault(storage, {})
+            place = None if former is None else former.place
+            ended = place is not None and place.study_name == study.study_name
+            if place is not None and ended and _engine.in_optimize(study):
+                trials.pop(place.trial_id, None)
             while len(trials) >= MOST_TRIALS:
                 del trials[next(iter(trials))]
             trials[trial_id] = watch
-        self._thread.current = name, trial_id, watch
+        self._thread.current = watch
 
     def current(self) -> Watch | None:
         """Return the watch of the trial that this thread dealt with last."""
-        return self._current()[2]
-
-    def _current(self) -> tuple[str, int, Watch | None]:
-        current: tuple[str, int, Watch | None]
-        current = getattr(self._thread, "current", ("", -1, None))
-        return current
+        watch: Watch | None = getattr(self._thread, "current", None)
+        return watch
 
 
 def as_step(step: object) -> int | None:
