@@ -79,7 +79,7 @@ def _read_live(source: Any, progress: Progress) -> Sweep:
 
         return read_study(source, progress=progress)
     msg = (
-        f"A {type(source).__name__} is no sweep. Give a path, a storage URL, a"
+        f"{type(source).__name__} is no kind of sweep. Give a path, a storage URL, a"
         " ResultGrid or a Study."
     )
     raise SourceError(msg)

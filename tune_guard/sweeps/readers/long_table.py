@@ -72,7 +72,8 @@ def read_long_table(
         progress: Called as rows are read.
 
     Raises:
-        SourceError: If a needed column is missing, or there is no such sweep.
+        SourceError: If a needed column is missing, there is no such sweep, or no
+            reading at all.
     """
     columns = _columns(path)
     missing = [name for name in _NEEDED if name not in columns]
@@ -84,13 +85,16 @@ def read_long_table(
         raise SourceError(msg)
     found: defaultdict[str, _Found] = defaultdict(_Found)
     problems: list[Problem] = []
-    for line, row in enumerate(
-        _rows(path, [c for c in _USED if c in columns]), start=2
-    ):
+    rows = _rows(path, [name for name in _USED if name in columns])
+    for line, row in enumerate(rows, start=1 if path.suffix == ".parquet" else 2):
         _take(row, found, line, str(path), problems)
         if line % _CHUNK == 0:
             progress(line, 0, "rows read")
     described = _described(path)
+    if not found and not described:
+        why = f": {problems[0].what}" if problems else ""
+        msg = f"{path} holds no reading{why}."
+        raise SourceError(msg)
     for name, _ in described:
         # A sweep none of whose trials reported is a sweep too.
         found.setdefault(name, _Found())
