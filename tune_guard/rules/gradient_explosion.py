@@ -16,8 +16,8 @@ from tune_guard.rules.gradient_holds import (
     LossKept,
     Norms,
 )
+from tune_guard.rules.holding import check_holds, first_standing
 from tune_guard.rules.holds import Hold
-from tune_guard.rules.progress_holds import check_holds, first_standing
 from tune_guard.statistics import RobustWindow
 from tune_guard.verdict import Blame, Finding, Tier
 

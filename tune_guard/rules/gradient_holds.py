@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tune_guard.observation import Observation
 from tune_guard.rules.base import Context
+from tune_guard.rules.holding import Evidence, check_not_negative
 from tune_guard.rules.holds import Hold
-from tune_guard.rules.progress_holds import check_not_negative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Norms(Context):
+class Norms(Evidence):
     """A context that also holds what the rule has seen of the gradients.
 
     Args:
@@ -29,12 +28,6 @@ class Norms(Context):
     high_water: float
     readings: int
     give_back: float | None
-
-    @classmethod
-    def of(cls, context: Context, **seen: Any) -> Norms:
-        """Return ``context`` with what was seen beside it."""
-        names = (f.name for f in dataclasses.fields(Context))
-        return cls(**{name: getattr(context, name) for name in names}, **seen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

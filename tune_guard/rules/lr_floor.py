@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 from tune_guard.observation import Observation
 from tune_guard.rules.base import Context, Detector, Rule
 from tune_guard.rules.forecast import Sample
+from tune_guard.rules.holding import check_holds, first_standing
 from tune_guard.rules.holds import Hold
 from tune_guard.rules.progress_holds import (
     Progress,
     ReachesTarget,
-    check_holds,
-    first_standing,
 )
 from tune_guard.verdict import Blame, Finding, Tier
 
@@ -63,6 +62,7 @@ class LearningRateFloor(Rule):
     id: ClassVar[str] = "lr_floor"
     tier: ClassVar[Tier] = Tier.PROGRESS
     blame: ClassVar[Blame] = Blame.CONFIG
+    needs: ClassVar[tuple[str, ...]] = ("lr",)
 
     target: float | None = None
     floor: float | None = None

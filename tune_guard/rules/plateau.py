@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 from tune_guard.observation import Observation
 from tune_guard.rules.base import Context, Detector, Mode, Rule
 from tune_guard.rules.forecast import Sample
+from tune_guard.rules.holding import check_holds, first_standing
 from tune_guard.rules.holds import Hold
 from tune_guard.rules.progress_holds import (
     NotLearned,
@@ -16,8 +17,6 @@ from tune_guard.rules.progress_holds import (
     RateFalling,
     StillGaining,
     Young,
-    check_holds,
-    first_standing,
 )
 from tune_guard.verdict import Blame, Finding, Tier
 

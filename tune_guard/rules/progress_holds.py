@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from tune_guard.exceptions import ConfigError
 from tune_guard.observation import Observation
 from tune_guard.rules.base import Context
 from tune_guard.rules.forecast import Sample
+from tune_guard.rules.holding import (
+    Evidence,
+    check_holds,  # noqa: F401
+    check_not_negative,
+    first_standing,  # noqa: F401
+)
 from tune_guard.rules.holds import Hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress(Context):
+class Progress(Evidence):
     """A context that also holds what a progress rule has seen of its stream.
 
     Args:
@@ -34,12 +38,6 @@ class Progress(Context):
     best: float
     bad: int = 0
     target: float | None = None
-
-    @classmethod
-    def of(cls, context: Context, **more: Any) -> Progress:
-        """Return ``context`` with ``more`` beside it."""
-        names = (f.name for f in dataclasses.fields(Context))
-        return cls(**{name: getattr(context, name) for name in names}, **more)
 
     def growth(self, step: int) -> float:
         """Return how many times as old as now the trial may get: 2 when unknown."""
@@ -189,43 +187,3 @@ class ReachesTarget(Hold):
             return False
         gain = trend.gain(context.growth(observation.step))
         return trend.level + gain + trend.noise >= context.target
-
-
-def check_holds(rule_id: str, holds: object) -> tuple[Hold, ...]:
-    """Return the holds of a rule as a tuple.
-
-    Raises:
-        ConfigError: If one of them is no hold.
-    """
-    found = tuple(holds) if isinstance(holds, (tuple, list)) else (holds,)
-    for hold in found:
-        if not isinstance(hold, Hold):
-            msg = (
-                f"{rule_id}: `holds` must be a tuple of holds, but got {hold!r}. Pass"
-                " instances, such as `NotLearned()`, or () for none."
-            )
-            raise ConfigError(msg)
-    return found
-
-
-def first_standing(
-    holds: tuple[Hold, ...], observation: Observation, context: Context
-) -> tuple[str, ...]:
-    """Return the id of the first hold that stands: the others are not asked."""
-    for hold in holds:
-        if hold.stands(observation, context):
-            return (hold.id,)
-    return ()
-
-
-def check_not_negative(hold: Hold, name: str) -> None:
-    """Raise unless a parameter of a hold is a number of at least 0.
-
-    Raises:
-        ConfigError: If it is not.
-    """
-    value = getattr(hold, name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-        advice = "0 makes the hold as weak as it can be."
-        msg = f"{hold.id}: `{name}` must be a number >= 0, but got {value!r}. {advice}"
-        raise ConfigError(msg)
