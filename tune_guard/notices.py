@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Callable
+from typing import ClassVar
 
 logger = logging.getLogger("tune_guard")
 
@@ -24,6 +27,9 @@ class Notices:
         False
     """
 
+    observers: ClassVar[list[Callable[[str, str], None]]] = []
+    """Called with each topic and message that was logged. They must not raise."""
+
     def __init__(self) -> None:
         self.messages: dict[str, str] = {}
 
@@ -41,5 +47,9 @@ class Notices:
         if topic in self.messages or len(self.messages) >= _MOST_KEPT:
             return False
         self.messages[topic] = message
-        logger.warning("%s", message)
+        with contextlib.suppress(Exception):  # a logging set-up may raise anything
+            logger.warning("%s", message)
+        for observer in self.observers:
+            with contextlib.suppress(Exception):
+                observer(topic, message)
         return True
