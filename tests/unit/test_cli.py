@@ -1,0 +1,135 @@
+"""The command line: what goes where, and with which exit status."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.sweeps.ray_files import RayExperiment, row, stamped
+from tune_guard.cli import main
+from tune_guard.cli.console import loading
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def healthy(tmp_path: Path) -> str:
+    """A sweep of one trial that completed."""
+    experiment = RayExperiment(tmp_path / "healthy")
+    experiment.trial("a_t0", [row(1, loss=0.5)], {"lr": 0.1})
+    experiment.state({"trial_id": "t0", "status": "TERMINATED"})
+    return str(experiment.path)
+
+
+@pytest.fixture
+def sick(tmp_path: Path) -> str:
+    """A sweep of one trial that the guard cut."""
+    experiment = RayExperiment(tmp_path / "sick")
+    experiment.trial("a_t0", [row(1, loss=0.5), stamped(2, "plateau", loss=0.5)])
+    return str(experiment.path)
+
+
+LOSS = ["--metric", "loss", "--mode", "min"]
+
+
+def test_a_clean_sweep_exits_0(
+    healthy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The report is on standard output, and nothing else is anywhere."""
+    assert main(["report", healthy, *LOSS]) == 0
+    out, err = capsys.readouterr()
+    assert "Best trial: t0, loss 0.5 at step 1" in out
+    assert err == ""
+
+
+def test_findings_exit_1(sick: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A trial was cut."""
+    assert main(["report", sick, *LOSS]) == 1
+    assert "plateau" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["report"], ["report", "/no/such"], ["repotr"], ["report", "x", "--mode", "up"]],
+    ids=["no source", "missing source", "unknown command", "wrong mode"],
+)
+def test_wrong_use_exits_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is wrong is said on standard error."""
+    assert main(arguments) == 2
+    assert capsys.readouterr().err
+
+
+def test_an_objective_that_is_not_recorded_is_asked_for(
+    healthy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The metrics found are named."""
+    assert main(["report", healthy]) == 2
+    assert "Metrics found: `loss`" in capsys.readouterr().err
+
+
+def test_json_is_one_value_on_standard_output(
+    sick: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever is said besides does not spoil it."""
+    assert main(["report", sick, *LOSS, "--json"]) == 1
+    (sweep,) = json.loads(capsys.readouterr().out)["sweeps"]
+    assert sweep["groups"][0]["reason"] == "plateau"
+
+
+def test_readable_sources_are_reported_beside_unreadable_ones(
+    healthy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One missing directory does not hide the others, but is the status."""
+    assert main(["report", healthy, "/no/such", *LOSS, "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert len(json.loads(out)["sweeps"]) == 1
+    assert "/no/such does not exist" in err
+
+
+def test_a_sweep_that_never_reported_needs_no_objective(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All trials died before their first result: that is a report too."""
+    experiment = RayExperiment(tmp_path / "dead")
+    experiment.trial("a_t0", [], {"lr": 1.0}, error="MemoryError: no")
+    assert main(["report", str(experiment.path)]) == 1
+    assert "error:MemoryError" in capsys.readouterr().out
+
+
+def test_a_load_says_nothing_where_nobody_looks(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Standard error is no terminal here."""
+    with loading("x") as progress:
+        progress(1, 2, "trials read")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_load_shows_a_bar_to_a_person(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On standard error, so that the result can be piped."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with loading("sweep") as progress:
+        progress(1, 2, "trials read")
+    out, err = capsys.readouterr()
+    assert "trials read" in err
+    assert out == ""
+
+
+@pytest.mark.parametrize("words", [["--help"], ["report", "--help"], ["--version"]])
+def test_help_and_version_exit_0(words: list[str]) -> None:
+    """As a process, through ``python -m tune_guard``."""
+    command = [sys.executable, "-m", "tune_guard", *words]
+    done = subprocess.run(command, capture_output=True, check=False, text=True)
+    assert done.returncode == 0
+    assert done.stdout
