@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterable
 
 
@@ -19,6 +20,18 @@ class SourceError(TuneGuardError):
 
 
 _MOST_NAMED = 20
+_SHOWN = reprlib.Repr()
+_SHOWN.maxother = _SHOWN.maxstring = 200
+
+
+def brief(value: object) -> str:
+    """Return a value's representation in short; never raises, as ``repr`` may.
+
+    Example:
+        >>> brief(ValueError("x"))
+        "ValueError('x')"
+    """
+    return _SHOWN.repr(value)
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tune_guard.exceptions import brief
 from tune_guard.key_watch import KeyWatch
 from tune_guard.notices import Notices
 from tune_guard.observation import Observation, lookup, to_number
@@ -64,7 +64,7 @@ class Intake:
         if now is None:
             self._notices.once(
                 "step",
-                f"A step was reported as {reprlib.repr(step)}, which is no whole"
+                f"A step was reported as {brief(step)}, which is no whole"
                 " number: such reports are not judged.",
             )
             return None

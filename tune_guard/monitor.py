@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-import reprlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tune_guard.curve import Curve
+from tune_guard.exceptions import brief
 from tune_guard.intake import Intake
 from tune_guard.notices import Notices
 from tune_guard.observation import Observation
@@ -98,7 +98,7 @@ class Monitor:
     def _name_failed_rule(self, rule_id: str, error: Exception) -> None:
         self.notices.once(
             f"rule:{rule_id}",
-            f"Rule `{rule_id}` failed with {reprlib.repr(error)}: it is off for this"
+            f"Rule `{rule_id}` failed with {brief(error)}: it is off for this"
             " trial. Please report it to the rule's author.",
         )
 
@@ -130,8 +130,7 @@ class Monitor:
         except Exception as error:  # noqa: BLE001 - nothing may raise into a sweep
             self.notices.once(
                 f"report:{type(error).__name__}",
-                f"A report could not be read ({reprlib.repr(error)}): it is not"
-                " judged.",
+                f"A report could not be read ({brief(error)}): it is not judged.",
             )
             return HEALTHY
         if observation is None:
@@ -284,7 +283,7 @@ class Monitor:
     def _name_lost_state(self, error: Exception) -> None:
         self.notices.once(
             "state",
-            f"A trial's stored state could not be read ({reprlib.repr(error)}): its"
+            f"A trial's stored state could not be read ({brief(error)}): its"
             " rules start anew.",
         )
 
@@ -332,5 +331,5 @@ def _well_formed(found: object) -> Finding:
         and isinstance(found.step, int)
     ):
         return found
-    msg = f"a rule must return a Finding or None, but got {reprlib.repr(found)}"
+    msg = f"a rule must return a Finding or None, but got {brief(found)}"
     raise TypeError(msg)

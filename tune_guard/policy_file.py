@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -14,9 +15,11 @@ from tune_guard.exceptions import ConfigError, did_you_mean
 from tune_guard.observation import Keys, check_keys
 from tune_guard.policy import DEFAULT, Policy
 from tune_guard.rules.base import Rule
-from tune_guard.rules.registry import find_rule
+from tune_guard.rules.holds import Hold
+from tune_guard.rules.registry import builtin_holds, find_hold, find_rule
 
 VERSION = 1
+_Part = TypeVar("_Part", Rule, Hold)
 _CONVENIENCES = ("patience", "target")
 _FIELDS = tuple(f.name for f in dataclasses.fields(Policy))
 
@@ -25,18 +28,47 @@ def read_policy(source: str | Path) -> Policy:
     """Read a policy from a file, or from text that holds a line break."""
     text, name = _text_of(source)
     try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        msg = f"{name} is no YAML: {error}"
-        raise ConfigError(msg) from error
-    if not isinstance(data, Mapping):
-        msg = f"{name} must be a mapping with at least `metric` and `mode`."
-        raise ConfigError(msg)
-    try:
-        return _policy_of(dict(data))
+        return _policy_of(yaml.load(text, _StrictLoader))  # noqa: S506 - it is safe
     except ConfigError as error:
         msg = f"{name}: {error}"
         raise ConfigError(msg) from error
+    except (yaml.YAMLError, RecursionError) as error:
+        msg = f"{name} is no YAML: {error}"
+        raise ConfigError(msg) from error
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses a key that comes twice, and takes ``1e-3`` for a number.
+
+    YAML would silently keep the last key, and YAML 1.1 takes 1e-3 for text.
+    """
+
+    def construct_mapping(
+        self,
+        node: yaml.MappingNode,
+        deep: bool = False,  # noqa: FBT001, FBT002
+    ) -> dict[Any, Any]:
+        """Build a mapping, once its keys are known to be different."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                line = key.start_mark.line + 1
+                msg = f"line {line}: `{key.value}` stands there twice. Keep one."
+                raise ConfigError(msg)
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
+
+class _StrictDumper(yaml.SafeDumper):
+    """Quotes the texts that the loader would take for numbers."""
+
+
+for _kind in (_StrictLoader, _StrictDumper):
+    _kind.add_implicit_resolver(
+        "tag:yaml.org,2002:float",
+        re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"),
+        list("-+0123456789"),
+    )
 
 
 def _text_of(source: str | Path) -> tuple[str, str]:
@@ -44,42 +76,53 @@ def _text_of(source: str | Path) -> tuple[str, str]:
         return source, "The policy text"
     try:
         return Path(source).read_text(encoding="utf-8"), str(source)
-    except OSError as error:
-        msg = f"The policy file {str(source)!r} cannot be read: {error.strerror}."
+    except UnicodeDecodeError as error:
+        msg = f"The policy file {str(source)!r} is no UTF-8 text: {error.reason}."
+        raise ConfigError(msg) from error
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        msg = f"The policy file {str(source)!r} cannot be read: {why}."
         raise ConfigError(msg) from error
 
 
-def _policy_of(data: dict[str, Any]) -> Policy:
-    version = data.pop("version", VERSION)
-    if version != VERSION:
-        msg = f"`version` must be {VERSION}, but got {version!r}. Update tune-guard."
+def _policy_of(data: Any) -> Policy:
+    if not isinstance(data, Mapping):
+        msg = "a policy must be a mapping with at least `metric` and `mode`."
         raise ConfigError(msg)
-    for key in data:
-        if key not in (*_FIELDS, *_CONVENIENCES):
-            hint = did_you_mean(str(key), (*_FIELDS, *_CONVENIENCES, "version"))
-            msg = f"`{key}` is no field of a policy. {hint}"
-            raise ConfigError(msg)
+    data = dict(data)
+    _check_fields(data)
+    data.pop("version", None)
     fields = {k: _number(v, k) if k in _NUMBERS else v for k, v in data.items()}
-    if "metric" not in fields:
-        msg = "`metric` is missing. Name the key of the objective."
-        raise ConfigError(msg)
     if "keys" in fields:
         fields["keys"] = check_keys({} if fields["keys"] is None else fields["keys"])
     if "rules" in fields:
         fields["rules"] = tuple(_rules_of(fields["rules"]))
     for name in ("actions", "ignore_where"):
-        if not isinstance(fields.get(name) or {}, Mapping):
-            msg = f"`{name}` must be a mapping, but got {fields[name]!r}."
+        if fields.get(name) is None:
+            fields.pop(name, None)
+    if isinstance(fields.get("actions"), Mapping):
+        fields["actions"] = _with_words(fields["actions"])
+    return Policy.default(**fields)
+
+
+def _check_fields(data: Mapping[Any, Any]) -> None:
+    version = data.get("version", VERSION)
+    if version != VERSION:
+        msg = f"`version` must be {VERSION}, but got {version!r}. Update tune-guard."
+        raise ConfigError(msg)
+    known = (*_FIELDS, *_CONVENIENCES, "version")
+    for key in data:
+        if key not in known:
+            msg = f"`{key}` is no field of a policy. {did_you_mean(key, known)}"
             raise ConfigError(msg)
-        fields[name] = dict(fields.get(name) or {})
-    return Policy.default(**_with_words(fields))
+    if "metric" not in data:
+        msg = "`metric` is missing. Name the key of the objective."
+        raise ConfigError(msg)
 
 
-def _with_words(fields: dict[str, Any]) -> dict[str, Any]:
+def _with_words(actions: Mapping[Any, Any]) -> dict[Any, Any]:
     """YAML 1.1 reads a bare ``off`` as False: give the word back."""
-    actions = fields["actions"]
-    fields["actions"] = {k: "off" if v is False else v for k, v in actions.items()}
-    return fields
+    return {k: "off" if v is False else v for k, v in actions.items()}
 
 
 _NUMBERS = {"warmup_steps": int, "budget_steps": int, "patience": int} | {
@@ -89,7 +132,7 @@ _NUMBERS = {"warmup_steps": int, "budget_steps": int, "patience": int} | {
 
 
 def _number(value: Any, name: str) -> Any:
-    """Read ``1e-3``, which YAML 1.1 takes for text, as the number it is."""
+    """Read a number, also one in quotes, as the kind that is asked for."""
     wanted = _NUMBERS[name]
     return _converted(value, wanted)
 
@@ -112,33 +155,65 @@ def _rules_of(data: Any) -> list[Rule]:
     """Read rules: a list of ids or ``id: parameters``, or one mapping of them."""
     if isinstance(data, Mapping):
         data = [{name: params} for name, params in data.items()]
+    return [_part_of(find_rule, *entry) for entry in _entries("rules", data)]
+
+
+def _holds_of(data: Any) -> tuple[Hold, ...]:
+    return tuple(_part_of(find_hold, *entry) for entry in _entries("holds", data))
+
+
+def _entries(name: str, data: Any) -> list[tuple[str, Any]]:
+    """Return the ids and parameters of a list of parts."""
     if not isinstance(data, list):
-        msg = f"`rules` must be a list of rules, but got {data!r}."
+        msg = f"`{name}` must be a list of {name}, but got {data!r}."
         raise ConfigError(msg)
-    rules = []
+    entries = []
     for entry in data:
         pairs = {entry: None} if isinstance(entry, str) else entry
         if not isinstance(pairs, Mapping) or len(pairs) != 1:
-            msg = f"A rule must be an id or `id: parameters`, but got {entry!r}."
+            what = name.removesuffix("s")
+            msg = f"A {what} must be an id or `id: parameters`, but got {entry!r}."
             raise ConfigError(msg)
-        ((rule_id, params),) = pairs.items()
-        rules.append(_rule_of(str(rule_id), params or {}))
-    return rules
+        ((part_id, params),) = pairs.items()
+        entries.append((str(part_id), {} if params is None else params))
+    return entries
 
 
-def _rule_of(rule_id: str, params: Any) -> Rule:
-    kind = find_rule(rule_id)
-    hints = typing.get_type_hints(kind)
+def _part_of(
+    find: Callable[[str], Callable[..., _Part]], part_id: str, params: Any
+) -> _Part:
+    """Make a rule or a hold of its parameters."""
+    kind: Any = find(part_id)
     names = [f.name for f in dataclasses.fields(kind)]
     if not isinstance(params, Mapping):
-        msg = f"{rule_id}: parameters must be a mapping, but got {params!r}."
+        msg = f"{part_id}: parameters must be a mapping, but got {params!r}."
         raise ConfigError(msg)
     for name in params:
         if name not in names:
-            hint = did_you_mean(str(name), names)
-            msg = f"{rule_id}: `{name}` is no parameter. {hint}"
+            hint = did_you_mean(name, names)
+            msg = f"{part_id}: `{name}` is no parameter. {hint}"
             raise ConfigError(msg)
-    return kind(**{name: _converted(v, hints[name]) for name, v in params.items()})
+    hints = _hints(kind)
+    values = {name: _converted(v, hints.get(name)) for name, v in params.items()}
+    if "holds" in values:
+        values["holds"] = _holds_of(params["holds"])
+    try:
+        part: _Part = kind(**values)
+    except (TypeError, AttributeError) as error:
+        msg = f"{part_id}: {error}"
+        raise ConfigError(msg) from error
+    return part
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    """Return the types of a part's fields, as far as they can be known.
+
+    A part of another package may import its types for type checkers only.
+    """
+    try:
+        return typing.get_type_hints(kind)
+    except NameError:
+        return {}
 
 
 def write_policy(policy: Policy) -> str:
@@ -151,12 +226,21 @@ def write_policy(policy: Policy) -> str:
         data[f.name] = _changed(value) if isinstance(value, Keys) else _listed(value)
     if policy.rules != DEFAULT:
         data["rules"] = [_written(rule) for rule in policy.rules]
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    try:
+        return yaml.dump(
+            data, Dumper=_StrictDumper, sort_keys=False, allow_unicode=True
+        )
+    except yaml.YAMLError as error:
+        msg = f"This policy cannot be written as YAML: {error}"
+        raise ConfigError(msg) from error
 
 
-def _written(rule: Rule) -> str | dict[str, Any]:
-    params = _changed(rule)
-    return {rule.id: params} if params else rule.id
+def _written(part: Rule | Hold) -> str | dict[str, Any]:
+    if isinstance(part, Hold) and part.id not in builtin_holds():
+        msg = f"The hold {part!r} cannot be written: no file can name it."
+        raise ConfigError(msg)
+    params = _changed(part)
+    return {part.id: params} if params else part.id
 
 
 def _changed(value: Any) -> dict[str, Any]:
@@ -170,7 +254,9 @@ def _changed(value: Any) -> dict[str, Any]:
 def _listed(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return [_written(v) if isinstance(v, Hold) else v for v in value]
+    return value
 
 
 def _default_of(f: dataclasses.Field[Any]) -> Any:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.metadata
 import logging
+import pkgutil
 
 from tune_guard import rules as builtin
 from tune_guard.exceptions import ConfigError, did_you_mean
 from tune_guard.rules.base import Rule
+from tune_guard.rules.holds import Hold
 
 GROUP = "tune_guard.rules"
 logger = logging.getLogger("tune_guard")
@@ -19,6 +22,33 @@ def builtin_rules() -> dict[str, type[Rule]]:
     """Return the built-in rules by id."""
     kinds: list[type[Rule]] = [getattr(builtin, name) for name in builtin.__all__]
     return {kind.id: kind for kind in kinds}
+
+
+@functools.cache
+def builtin_holds() -> dict[str, type[Hold]]:
+    """Return the built-in holds by id."""
+    names = [m.name for m in pkgutil.iter_modules(builtin.__path__)]
+    homes = [importlib.import_module(f"{builtin.__name__}.{name}") for name in names]
+    kinds = [kind for home in homes for kind in vars(home).values()]
+    kinds = [k for k in kinds if isinstance(k, type) and issubclass(k, Hold)]
+    return {kind.id: kind for kind in kinds if kind is not Hold}
+
+
+def find_hold(hold_id: str) -> type[Hold]:
+    """Return the hold class of an id.
+
+    Raises:
+        ConfigError: If no hold has this id.
+
+    Example:
+        >>> find_hold("not_learned").__name__
+        'NotLearned'
+    """
+    if hold_id in builtin_holds():
+        return builtin_holds()[hold_id]
+    hint = did_you_mean(hold_id, builtin_holds())
+    msg = f"No hold has the id {hold_id!r}. {hint}"
+    raise ConfigError(msg)
 
 
 def known_rules() -> set[str]:
@@ -62,8 +92,9 @@ def _load(entry: importlib.metadata.EntryPoint) -> type[Rule]:
     if not (isinstance(kind, type) and issubclass(kind, Rule)):
         msg = f"Rule {entry.name!r} ({entry.value}) must be a subclass of Rule."
         raise ConfigError(msg)
-    if kind.id != entry.name:
-        msg = f"Rule {entry.name!r} ({entry.value}) must have that id, not {kind.id!r}."
+    kind_id = getattr(kind, "id", None)
+    if kind_id != entry.name:
+        msg = f"Rule {entry.name!r} ({entry.value}) must have that id, not {kind_id!r}."
         raise ConfigError(msg)
     logger.info("Rule %s comes from %s", entry.name, entry.value)
     return kind
