@@ -15,6 +15,7 @@ from ray import cloudpickle
 from ray.exceptions import RayActorError, RayTaskError, WorkerCrashedError
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial
+from ray.tune.result import TRIAL_ID
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.stopper import CombinedStopper, NoopStopper, Stopper, TimeoutStopper
 
@@ -82,9 +83,23 @@ def failed_fast(owner: TuneController | None) -> bool:
     )
 
 
-def keep(trial: Trial, owner: TuneController | None) -> None:
-    """See to it that a changed ``trial.last_result`` is in the next snapshot."""
+def newest_row(trial: Trial) -> dict[str, Any]:
+    """Return a trial's newest row, which Ray and the stopper know by identity.
+
+    ``Trial.last_result`` of a trial that never reported waits for its actor to
+    answer, and an actor that hangs never does.
+    """
+    row: dict[str, Any] = trial.run_metadata.last_result
+    if any(key != TRIAL_ID for key in row):
+        return row
+    answered = getattr(trial, "_default_result_or_future", None)
+    return answered if isinstance(answered, dict) else row
+
+
+def keep(trial: Trial, row: dict[str, Any], owner: TuneController | None) -> None:
+    """See to it that a changed newest row is in the next snapshot."""
     metadata: Any = trial.run_metadata
+    metadata.last_result = row
     metadata.invalidate_cache()
     mark = getattr(owner, "_mark_trial_to_checkpoint", None)
     if mark is not None:

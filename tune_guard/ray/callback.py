@@ -135,7 +135,7 @@ class GuardCallback(Callback):
         **info: Any,
     ) -> None:
         """Let the stopper know to which row a retry will return."""
-        stamp = stamp_of(trial.last_result)
+        stamp = stamp_of(_engine.newest_row(trial))
         if stamp is not None:
             stamp.checkpointed = True
 
@@ -181,14 +181,14 @@ class GuardCallback(Callback):
         stamp.update(to_row(outcome.record_at(trial, result, **fields)))
 
     def _record_end(self, trial: Trial) -> None:
-        record = record_in(trial.last_result)
+        record = record_in(_engine.newest_row(trial))
         if record is None:
             record = self._unstamped_end(trial)
         self._record(trial, record)
 
     def _unstamped_end(self, trial: Trial) -> StopRecord:
         """Return the record of an end at which no row was reported."""
-        if (trial.last_result or {}).get(DONE):
+        if _engine.newest_row(trial).get(DONE):
             return outcome.record_of(trial)
         scheduler = _engine.scheduler_of(_engine.controller())
         return outcome.record_of(trial, **outcome.cut_by_scheduler(scheduler, []))
@@ -234,13 +234,14 @@ class GuardCallback(Callback):
             return
         self._recorded.add(trial.trial_id)
         self._open.pop(trial.trial_id, None)
-        stamp = stamp_of(trial.last_result)
-        if stamp is not None:
-            stamp.ended = True
-            stamp.monitor = None
-        if trial.last_result is not None:
-            trial.last_result.setdefault(TOP, {}).update(to_row(record))
-        _engine.keep(trial, _engine.controller())
+        row = _engine.newest_row(trial)
+        stamp = stamp_of(row)
+        if stamp is None:
+            stamp = row[TOP] = Stamp()
+        stamp.update(to_row(record))
+        stamp.ended = True
+        stamp.monitor = None
+        _engine.keep(trial, row, _engine.controller())
         shown = record.reason or str(record.outcome)
         trial.evaluated_params = {**(trial.evaluated_params or {}), REASON: shown}
         self._files.write(trial, _content(trial, record, final=True))
@@ -249,10 +250,10 @@ class GuardCallback(Callback):
 
 
 def _content(trial: Trial, record: StopRecord, *, final: bool) -> dict[str, Any]:
-    result = trial.last_result or {}
+    row = _engine.newest_row(trial)
     return {
         **record.metadata(),
         "trial_id": trial.trial_id,
-        ITERATION: result.get(ITERATION),
+        ITERATION: row.get(ITERATION),
         "final": final,
     }

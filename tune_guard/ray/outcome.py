@@ -20,7 +20,7 @@ _LONGEST_TEXT = 300
 
 def record_of(trial: Trial, **fields: Any) -> StopRecord:
     """Make a trial's record after its newest row was taken."""
-    return record_at(trial, trial.last_result or {}, **fields)
+    return record_at(trial, _engine.newest_row(trial), **fields)
 
 
 def record_at(trial: Trial, result: dict[str, Any], **fields: Any) -> StopRecord:
@@ -100,7 +100,7 @@ def error_fields(trial: Trial) -> dict[str, Any]:
 
 def experiment_stop_fields(trial: Trial, *, out_of_time: bool) -> dict[str, Any]:
     """Return the fields for a trial that ended because the experiment did."""
-    stamp = stamp_of(trial.last_result)
+    stamp = stamp_of(_engine.newest_row(trial))
     cause = stamp.stopped_by if stamp is not None else ""
     if not cause and out_of_time:
         cause = "time_budget"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -11,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from tests.integration.ray.support import POLICY
+
 os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
-os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_SYNCER", "1")
-os.environ.setdefault("RAY_DEDUP_LOGS", "0")
+os.environ.setdefault("TUNE_WARN_INSUFFICENT_RESOURCE_THRESHOLD_S", "600")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark these tests, and let Ray's own warnings pass."""
+    """Mark these tests, and let the warnings of Ray itself pass."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
@@ -37,22 +37,43 @@ def cluster() -> Iterator[None]:
             include_dashboard=False,
             logging_level="ERROR",
             log_to_driver=False,
-            configure_logging=False,
         )
         yield
         ray.shutdown()
 
 
 @pytest.fixture(scope="module")
-def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory for the sweeps of one module."""
-    return tmp_path_factory.mktemp("results")
+def sweep(
+    cluster: None, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Any]:
+    """Return what runs a sweep to its end and returns its result grid.
 
+    Takes a trainable, a list of fates (one trial each, in ``config["fate"]``), and
+    arguments of ``tune.RunConfig``; ``tune_config`` holds those of TuneConfig.
+    """
+    from ray import tune
 
-def rows_of(trial_dir: str | Path) -> list[dict[str, Any]]:
-    """Return the rows of a trial's result.json."""
-    lines = (Path(trial_dir) / "result.json").read_text().splitlines()
-    return [json.loads(line) for line in lines]
+    from tune_guard.ray import GuardCallback, GuardStopper
 
+    def run(
+        trainable: Any,
+        fates: list[Any],
+        *,
+        tune_config: dict[str, Any] | None = None,
+        space: dict[str, Any] | None = None,
+        **run_config: Any,
+    ) -> Any:
+        run_config.setdefault("stop", GuardStopper(POLICY))
+        run_config.setdefault("callbacks", [GuardCallback(POLICY)])
+        run_config.setdefault("storage_path", str(tmp_path_factory.mktemp("results")))
+        given = {"reuse_actors": True, **(tune_config or {})}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return tune.Tuner(
+                trainable,
+                param_space=space or {"fate": tune.grid_search(fates)},
+                tune_config=tune.TuneConfig(**given),
+                run_config=tune.RunConfig(name="sweep", verbose=0, **run_config),
+            ).fit()
 
-Sweep = Callable[..., Any]
+    return run
