@@ -10,7 +10,14 @@ import optuna
 import pytest
 import torch
 
-from tests.unit.optuna.support import NAN, CountingStorage, notices, policy, study_of
+from tests.unit.optuna.support import (
+    NAN,
+    CountingStorage,
+    ScriptedPruner,
+    notices,
+    policy,
+    study_of,
+)
 from tune_guard.optuna import GuardPruner, signals
 from tune_guard.policy import Policy
 from tune_guard.record import DETAIL, REASON, STEP
@@ -52,6 +59,17 @@ def test_signals_cost_no_storage_access(guard: GuardPruner) -> None:
         assert trial.should_prune() is False
     assert storage.written == []
     assert trial.user_attrs == {}
+
+
+def test_reporting_and_asking_step_by_step_has_nothing_to_say(
+    guard: GuardPruner, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A value that the guard took before Optuna did is not judged a second time."""
+    trial = study_of(guard).ask()
+    for step in range(5):
+        guard.report(trial, 1.0, step, grad_norm=0.3)
+        assert trial.should_prune() is False
+    assert notices(caplog) == []
 
 
 @pytest.mark.parametrize(
@@ -175,7 +193,8 @@ def test_fixed_and_frozen_trials_are_left_alone(
 
 def test_several_objectives_are_guarded() -> None:
     """Optuna has no reports there; the guard takes them and stores the reason."""
-    guard = GuardPruner(policy=Policy.default("loss", "min"))
+    wrapped = ScriptedPruner()
+    guard = GuardPruner(wrapped, Policy.default("loss", "min"))
     study = study_of(guard, directions=["minimize", "maximize"])
 
     def objective(trial: optuna.Trial) -> tuple[float, float]:
@@ -189,6 +208,7 @@ def test_several_objectives_are_guarded() -> None:
     for trial in study.trials:
         assert trial.state.name == "PRUNED"
         assert (trial.user_attrs[REASON], trial.user_attrs[STEP]) == ("non_finite", 2)
+    assert wrapped.asked == []  # Optuna's pruners know one objective only
 
 
 def test_observations_have_their_own_steps_with_several_objectives() -> None:
