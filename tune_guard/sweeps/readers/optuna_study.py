@@ -137,7 +137,7 @@ class _Reader:
             params=flat_params(frozen.params),
             state=frozen.state.name,
             steps_run=max(frozen.intermediate_values, default=-self.more) + self.more,
-            time_s=frozen.duration.total_seconds() if frozen.duration else None,
+            time_s=_seconds(frozen),
             finals=dict(finals) if complete else {},
             usable_before=usable_before(record, curves),
             source=self.source,
@@ -154,6 +154,12 @@ class _Reader:
         what = f"trial {frozen.number} completed although its record says it was cut"
         self.problems.append(Problem(file=self.source, what=what))
         return None
+
+
+def _seconds(frozen: FrozenTrial) -> float | None:
+    """Return how long a trial took; MySQL counts whole seconds, also none."""
+    duration = frozen.duration
+    return None if duration is None else duration.total_seconds()
 
 
 def _curves(values: Mapping[int, float], metric: str) -> dict[str, Curve]:
