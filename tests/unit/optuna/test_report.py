@@ -296,7 +296,7 @@ def test_another_worker_honours_a_cut_that_is_stored(guard: GuardPruner) -> None
 
 
 def test_watches_are_freed_trial_by_trial(guard: GuardPruner) -> None:
-    """A thread that runs trials one after another keeps the last one, the storage alive."""
+    """A thread that runs trials one by one keeps the last, while the storage lives."""
 
     def objective(trial: optuna.Trial) -> float:
         trial.report(1.0, 0)
