@@ -1,0 +1,165 @@
+"""The whole path: a Ray Tune sweep and an Optuna study, cut by the same rules.
+
+Both sweep over ``search_spaces/image_classifier.yaml`` with a real training on
+scikit-learn's digits. No fault is injected: the space reaches where training
+breaks by itself. Run it with ``make demo``; the results lie in ``results``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import optuna
+import ray
+from ray import tune
+from rich.console import Console
+from rich.progress import Progress
+
+from examples.digits import EPOCHS, train
+from tune_guard.cli import main as tune_guard_cli
+from tune_guard.optuna import GuardPruner
+from tune_guard.policy import Policy
+from tune_guard.ray import GuardCallback, GuardStopper
+from tune_guard.space import Space
+
+ROOT = Path(__file__).resolve().parents[1]
+SPACE = ROOT / "search_spaces" / "image_classifier.yaml"
+TRIALS = 40
+console = Console()
+
+
+def policy() -> Policy:
+    """Return the default policy, with a plateau and a learning-rate floor armed."""
+    return Policy.default(
+        "val_loss",
+        "min",
+        warmup_steps=5,
+        patience=12,
+        target=0.15,
+        budget_steps=EPOCHS,
+    )
+
+
+def ray_trial(config: Mapping[str, Any]) -> None:
+    """Train under Ray Tune: nothing in here knows of tune_guard."""
+    for report in train(config):
+        tune.report(report)
+
+
+class _ShowProgress(tune.Callback):
+    """Advance a bar at each trial's end."""
+
+    def __init__(self, bar: Progress) -> None:
+        self.bar = bar
+        self.task = bar.add_task("Ray Tune", total=TRIALS)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the bar behind: Tune stores its callbacks for a restore."""
+        return {}
+
+    def on_trial_complete(self, *_: Any, **__: Any) -> None:
+        """Count a trial that ended."""
+        self.bar.advance(self.task)
+
+    on_trial_error = on_trial_complete
+
+
+def run_ray(folder: Path, bar: Progress) -> Path:
+    """Run the sweep and return its directory."""
+    guard = policy()
+    tuner = tune.Tuner(
+        ray_trial,
+        param_space=Space.from_yaml(SPACE).to_ray(),
+        tune_config=tune.TuneConfig(
+            metric="val_loss",
+            mode="min",
+            num_samples=TRIALS,
+            search_alg=tune.search.BasicVariantGenerator(random_state=1),
+        ),
+        run_config=tune.RunConfig(
+            name="digits",
+            storage_path=str(folder),
+            stop=GuardStopper(guard),
+            callbacks=[GuardCallback(guard), _ShowProgress(bar)],
+            verbose=0,
+        ),
+    )
+    tuner.fit()
+    return folder / "digits"
+
+
+def run_optuna(folder: Path, bar: Progress) -> str:
+    """Run the study and return the URL of its storage."""
+    space = Space.from_yaml(SPACE)
+    guard = GuardPruner(optuna.pruners.MedianPruner(n_warmup_steps=10), policy())
+    storage = f"sqlite:///{folder / 'optuna.db'}"
+    study = optuna.create_study(
+        study_name="digits",
+        storage=storage,
+        sampler=optuna.samplers.TPESampler(seed=1),
+        pruner=guard,
+    )
+    task = bar.add_task("Optuna", total=TRIALS)
+
+    def objective(trial: optuna.Trial) -> float:
+        value = float("nan")
+        for report in train(space.suggest(trial)):
+            value, signals = report["val_loss"], report
+            step = int(report["epoch"])
+            guard.report(trial, value, step, loss=signals["loss"], lr=signals["lr"],
+                         grad_norm=signals["grad_norm"])  # fmt: skip
+            if trial.should_prune():
+                raise guard.pruned(trial)
+        return value
+
+    study.optimize(objective, TRIALS, callbacks=[lambda *_: bar.advance(task)])
+    return storage
+
+
+def _quiet() -> None:
+    """Silence what the engines say for each trial: the report says it better."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+
+
+def main() -> None:
+    """Run both engines and compare why their trials ended."""
+    _quiet()
+    logging.basicConfig(format="%(name)s: %(message)s")
+    started = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
+    folder = ROOT / "results" / f"demo-{started}"
+    folder.mkdir(parents=True)
+    console.print(f"{TRIALS} trials each, up to {EPOCHS} epochs, on two CPU cores.")
+    console.print("Starting a local Ray cluster ...")
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        runtime_env={"env_vars": {"PYTHONPATH": str(ROOT)}},
+    )
+    with Progress(console=console) as bar:
+        experiment = run_ray(folder, bar)
+        storage = run_optuna(folder, bar)
+    ray.shutdown()
+    tune_guard_cli(["report", str(experiment)])
+    tune_guard_cli(["report", storage])
+    console.print(
+        "\nThe results stay here, and can be compared again with\n"
+        f"  .venv/bin/tune-guard report {experiment.relative_to(ROOT)}\n"
+        f"  .venv/bin/tune-guard report {storage}",
+        soft_wrap=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
