@@ -30,7 +30,7 @@ from tune_guard.space import Space
 
 ROOT = Path(__file__).resolve().parents[1]
 SPACE = ROOT / "search_spaces" / "image_classifier.yaml"
-TRIALS = 40
+TRIALS = 30
 console = Console()
 
 
