@@ -73,7 +73,9 @@ class Tree:
 
     def shown(self, path: str) -> str:
         """Return a path as a person can open it."""
-        if "file" in self.fs.protocol or self.fs.protocol == "file":
+        protocols = self.fs.protocol
+        protocols = (protocols,) if isinstance(protocols, str) else protocols
+        if {"file", "local"} & set(protocols):
             return path
         shown: str = self.fs.unstrip_protocol(path)
         return shown

@@ -92,7 +92,14 @@ def _experiment(
             problems.append(Problem(file=file, what=what))
         else:
             state.trials.append(trial)
+    state.trials.sort(key=_number)
     return state
+
+
+def _number(trial: TrialState) -> int:
+    """Return the number that Ray gave a trial: its tag begins with it."""
+    number = trial.tag.partition("_")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def _trial(entry: Any) -> TrialState | None:
