@@ -105,16 +105,28 @@ class OpenTrials:
             raise ConfigError(msg)
         monitor = Monitor(self.policy, trial_id=trial_id, notices=self._notices)
         sleeper = self._asleep.pop(trial_id, None)
-        if sleeper is None:
+        stored = None if sleeper is None else self._read(sleeper.data)
+        if stored is None:
             monitor.attempt = self._attempts.pop(trial_id, 0) + 1
             trial = OpenTrial(monitor, print_of(result.get("config")))
         else:
-            stored = pickle.loads(sleeper.data)  # noqa: S301 - the stopper's own
             monitor.restore(stored["monitor"])
             trial = OpenTrial(monitor, stored["config"])
-            trial.row = sleeper.row
+        trial.row = None if sleeper is None else sleeper.row
         self.awake[trial_id] = trial
         return trial
+
+    def _read(self, data: bytes) -> dict[str, Any] | None:
+        try:
+            stored = pickle.loads(data)  # noqa: S301 - the stopper's own
+            return {"monitor": stored["monitor"], "config": stored["config"]}
+        except Exception as error:  # noqa: BLE001 - damaged data may raise anything
+            self._notices.once(
+                "state",
+                f"A trial's stored state could not be read ({error!r}): its rules"
+                " start anew.",
+            )
+            return None
 
     def free(self, trial_id: str) -> None:
         """Let a trial go that has ended."""
@@ -136,7 +148,7 @@ class OpenTrials:
                 self.free(trial_id)
                 continue
             del self.awake[trial_id]
-            if len(self.awake) < _MOST_AWAKE:
+            if len(self.awake) < _MOST_AWAKE - 1:
                 self.awake[trial_id] = trial
             else:
                 _release(trial.row)

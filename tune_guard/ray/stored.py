@@ -63,6 +63,7 @@ def _comparable(value: Any) -> Any:
         return sorted(items, key=lambda item: item[0])
     if isinstance(value, (list, tuple)):
         return [_comparable(item) for item in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if value is None or isinstance(value, (bool, str)):
         return value
-    return to_number(value) if to_number(value) is not None else type(value).__name__
+    number = to_number(value)
+    return type(value).__name__ if number is None else number

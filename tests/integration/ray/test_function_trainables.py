@@ -62,7 +62,7 @@ def grid(  # noqa: C901 - one fate a line
             (Path(folder) / "step").write_text(str(save_as))
             tune.report(metrics, checkpoint=tune.Checkpoint.from_directory(folder))
 
-    def train(config: dict[str, Any]) -> None:  # noqa: C901 - one fate a line
+    def train(config: dict[str, Any]) -> None:
         fate = config["fate"]
         attempt = attempt_of(config)
         if fate == "silent":
