@@ -1,4 +1,4 @@
-"""What a trial may still gain: a robust trend over a bounded sample of its scores."""
+"""What a trial may still gain: a robust trend over its summarised scores."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, log, sqrt
 from statistics import median
-from typing import Any
 
-_SIZE = 48
+from tune_guard.curve import Curve
+
 _FEWEST = 6
 _OPTIMISM = 1.0
 
@@ -34,53 +34,31 @@ class Trend:
         return max(0.0, self.steepest * log(max(growth, 1.0)))
 
 
-class Sample:
-    """A trial's scores, thinned evenly to at most 48.
+def trend(curve: Curve) -> Trend | None:
+    """Return the trend of the newer half of a curve, or None below six buckets.
 
     Example:
-        >>> sample = Sample()
-        >>> for score in range(100):
-        ...     sample.add(float(score))
-        >>> sample.count, sample.stride, sample.scores[:3]
-        (100, 4, [0.0, 4.0, 8.0])
+        >>> curve = Curve()
+        >>> for step in range(40):
+        ...     curve.add(2.0 - (step + 1) ** -0.5, step)
+        >>> found = trend(curve)
+        >>> found is not None and 0.05 < found.gain(2.0) < 0.1
+        True
     """
+    middles = curve.middles
+    half = min(len(middles) // 2, len(middles) - _FEWEST)
+    if half < 0:
+        return None
+    times = [log(_time(i, curve.width)) for i in range(half, len(middles))]
+    return _fit(times, middles[half:], log(curve.count))
 
-    __slots__ = ("_trend", "_trend_count", "count", "scores", "stride")
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.stride = 1
-        self.scores: list[float] = []
-        self._trend: Trend | None = None
-        self._trend_count = 0
+def _time(bucket: int, width: int) -> float:
+    """Return the reading that a bucket's middle stands for, counted from 1.
 
-    def add(self, score: float) -> None:
-        """Take in one finite score; when full, every other one goes."""
-        if self.count % self.stride == 0:
-            self.scores.append(score)
-            if len(self.scores) > _SIZE:
-                del self.scores[1::2]
-                self.stride *= 2
-        self.count += 1
-
-    def trend(self) -> Trend | None:
-        """Return the trend of the newer half, or None below six scores."""
-        if self._trend_count != self.count and len(self.scores) >= _FEWEST:
-            half = min(len(self.scores) // 2, len(self.scores) - _FEWEST)
-            times = [log(i * self.stride + 1) for i in range(half, len(self.scores))]
-            self._trend = _fit(times, self.scores[half:], log(self.count))
-            self._trend_count = self.count
-        return self._trend
-
-    def state(self) -> list[Any]:
-        """Return the sample as plain values."""
-        return [self.count, self.stride, list(self.scores)]
-
-    def restore(self, state: list[Any]) -> None:
-        """Take over what :meth:`state` returned."""
-        self.count, self.stride, scores = state
-        self.scores = list(scores)
-        self._trend, self._trend_count = None, 0
+    A middle is a median of the last five readings, so it lags by two.
+    """
+    return bucket * width + 0.5 * (width + 1) - min(2.0, 0.5 * bucket)
 
 
 def _fit(times: Sequence[float], scores: Sequence[float], now: float) -> Trend:

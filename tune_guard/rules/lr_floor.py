@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tune_guard.observation import Observation
 from tune_guard.rules.base import Context, Detector, Rule
-from tune_guard.rules.forecast import Sample
 from tune_guard.rules.holding import check_holds, first_standing
 from tune_guard.rules.holds import Hold
-from tune_guard.rules.progress_holds import (
-    Progress,
-    ReachesTarget,
-)
+from tune_guard.rules.progress_holds import Progress, ReachesTarget
 from tune_guard.verdict import Blame, Finding, Tier
 
 
@@ -87,42 +83,26 @@ class LearningRateFloor(Rule):
 
 class _FloorDetector(Detector):
     __slots__ = (
-        "_sample",
-        "_sign",
         "at_floor",
-        "best",
         "counted",
-        "first",
         "since",
         "was_above",
     )
 
     def __init__(self, rule: LearningRateFloor, context: Context) -> None:
         super().__init__(rule, context)
-        self._sign = context.sign
-        self._sample = Sample()
-        self.best: float | None = None
-        self.first: float | None = None
         self.was_above = False
         self.at_floor = 0
         self.since: int | None = None
         self.counted: int | None = None
 
     def update(self, observation: Observation) -> Finding | None:
-        value, lr = observation.metric, observation.lr
-        if value is not None and isfinite(value):
-            self._note(self._sign * value)
+        lr = observation.lr
         if lr is None or not isfinite(lr):
             return None
         if not self._has_ended(lr, observation) or not self._is_short():
             return None
         return self._found(lr, observation)
-
-    def _note(self, score: float) -> None:
-        self._sample.add(score)
-        if self.first is None or self.best is None:
-            self.first = self.best = score
-        self.best = max(self.best, score)
 
     def _has_ended(self, lr: float, observation: Observation) -> bool:
         floor = self.rule.floor
@@ -151,10 +131,10 @@ class _FloorDetector(Detector):
 
     def _is_short(self) -> bool:
         """Whether the best reading has not reached the target; unknown is no."""
-        target = self.rule.target
+        target, best = self.rule.target, self.context.curve.best
         if target is None:
             return True
-        return self.best is not None and self.best < self._sign * target
+        return best is not None and best < self.context.sign * target
 
     def _found(self, lr: float, observation: Observation) -> Finding:
         context, rule = self.context, self.rule
@@ -162,7 +142,7 @@ class _FloorDetector(Detector):
         floor = context.schedule.level if rule.floor is None else rule.floor
         short = ""
         if rule.target is not None:
-            best = self._sign * (self.best or 0.0)
+            best = context.sign * (context.curve.best or 0.0)
             short = f"; {context.metric} is {best:.6g} at best, not {rule.target:.6g}"
         return self.finding(
             observation,
@@ -178,21 +158,7 @@ class _FloorDetector(Detector):
         )
 
     def _holds(self, observation: Observation) -> tuple[str, ...]:
-        target = self.rule.target
-        if target is None or not self.rule.holds:
-            return ()
-        progress = Progress.of(
-            self.context,
-            sample=self._sample,
-            first=self.first,
-            best=self.best,
-            target=self._sign * target,
-        )
+        context, target = self.context, self.rule.target
+        score = None if target is None else context.sign * target
+        progress = Progress.of(context, target=score)
         return first_standing(self.rule.holds, observation, progress)
-
-    def state(self) -> list[Any]:
-        return [*super().state(), self._sample.state()]
-
-    def restore(self, state: list[Any]) -> None:
-        super().restore(state[:-1])
-        self._sample.restore(state[-1])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, ClassVar, Literal
 
+from tune_guard.curve import Curve
 from tune_guard.observation import Observation
 from tune_guard.rules.base import Context, Detector, Mode, Rule
-from tune_guard.rules.forecast import Sample
 from tune_guard.rules.holding import check_holds, first_standing
 from tune_guard.rules.holds import Hold
 from tune_guard.rules.progress_holds import (
@@ -103,33 +103,29 @@ class Plateau(Rule):
 
 
 class _PlateauDetector(Detector):
-    __slots__ = ("_key", "_sample", "_sign", "bad", "best", "best_step", "first", "top")
+    __slots__ = ("_own_curve", "_sign", "bad", "best", "best_step")
 
     def __init__(self, rule: Plateau, context: Context) -> None:
-        super().__init__(rule, context)
-        self._key = rule.metric
+        own = rule.metric not in (None, context.metric)
+        super().__init__(rule, replace(context, curve=Curve()) if own else context)
+        self._own_curve = own
         self._sign = 1.0 if (rule.mode or context.mode) == "max" else -1.0
-        self._sample = Sample()
         self.bad = 0
         self.best: float | None = None
         self.best_step: int | None = None
-        self.first: float | None = None
-        self.top: float | None = None
 
     def update(self, observation: Observation) -> Finding | None:
-        key = self._key
-        value = observation.metric if key is None else observation.get(key)
+        own = self._own_curve
+        value = observation.get(self.rule.metric) if own else observation.metric
         if value is None or not isfinite(value):
             return None
-        score = self._sign * value
-        self._sample.add(score)
-        if self.first is None or self.top is None:
-            self.first = self.top = score
-        self.top = max(self.top, score)
+        score, step = self._sign * value, observation.step
+        if own:
+            self.context.curve.add(score, step, warming=observation.warming)
         if observation.warming:
             return None
         if self.best is None or self._is_better(score, self.best):
-            self.best, self.best_step, self.bad = score, observation.step, 0
+            self.best, self.best_step, self.bad = score, step, 0
             return None
         self.bad += 1
         if self.bad < self.rule.patience:
@@ -153,7 +149,7 @@ class _PlateauDetector(Detector):
     def _found(self, observation: Observation, value: float) -> Finding:
         best = self.best or 0.0
         delta = self._delta(best)
-        key = self._key or self.context.metric
+        key = self.rule.metric or self.context.metric
         by = f" by more than {delta:.6g}" if delta else ""
         return self.finding(
             observation,
@@ -166,24 +162,17 @@ class _PlateauDetector(Detector):
                 f" {observation.step}. Raise `patience` if it was still to gain;"
                 " else change the learning rate or its decay."
             ),
-            holds=self._holds(observation),
+            holds=first_standing(
+                self.rule.holds, observation, Progress.of(self.context, bad=self.bad)
+            ),
         )
-
-    def _holds(self, observation: Observation) -> tuple[str, ...]:
-        if not self.rule.holds:
-            return ()
-        progress = Progress.of(
-            self.context,
-            sample=self._sample,
-            first=self.first,
-            best=self.top,
-            bad=self.bad,
-        )
-        return first_standing(self.rule.holds, observation, progress)
 
     def state(self) -> list[Any]:
-        return [*super().state(), self._sample.state()]
+        curve = self.context.curve.state() if self._own_curve else None
+        return [*super().state(), curve]
 
     def restore(self, state: list[Any]) -> None:
-        super().restore(state[:-1])
-        self._sample.restore(state[-1])
+        *own, curve = state
+        super().restore(own)
+        if curve is not None:
+            self.context.curve.restore(curve)

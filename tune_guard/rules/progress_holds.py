@@ -7,13 +7,8 @@ from typing import ClassVar
 
 from tune_guard.observation import Observation
 from tune_guard.rules.base import Context
-from tune_guard.rules.forecast import Sample
-from tune_guard.rules.holding import (
-    Evidence,
-    check_holds,  # noqa: F401
-    check_not_negative,
-    first_standing,  # noqa: F401
-)
+from tune_guard.rules.forecast import trend
+from tune_guard.rules.holding import Evidence, check_not_negative
 from tune_guard.rules.holds import Hold
 
 
@@ -22,20 +17,11 @@ class Progress(Evidence):
     """A context that also holds what a progress rule has seen of its stream.
 
     Args:
-        sample: The scores of its stream, warm-up included.
-
-        first: The first of them.
-
-        best: The best of them.
-
         bad: Evaluations in a row without a gain.
 
         target: Score that the trial is to reach, or None.
     """
 
-    sample: Sample
-    first: float
-    best: float
     bad: int = 0
     target: float | None = None
 
@@ -44,12 +30,12 @@ class Progress(Evidence):
         budget = self.budget_steps
         return 2.0 if budget is None else budget / (step + 1)
 
-    def evaluations_since(self, step: int, now: int) -> float:
-        """Return about how many evaluations lie between two steps."""
-        first = self.schedule.first_step
-        if first is None or now <= first:
-            return 0.0
-        return (now - step) * self.sample.count / (now - first)
+    def evaluations_since(self, step: int) -> float:
+        """Return about how many evaluations there were since ``step``."""
+        curve = self.curve
+        span = curve.last_step - curve.first_step
+        since = curve.last_step - step
+        return since * (curve.count - 1) / span if span > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +57,12 @@ class NotLearned(Hold):
 
     def stands(self, observation: Observation, context: Context) -> bool:  # noqa: ARG002
         """Return whether the best reading is no better than a slow start."""
-        if not isinstance(context, Progress):
-            return False
-        trend = context.sample.trend()
-        noise = 0.0 if trend is None else trend.noise
-        needed = max(self.gain_ratio * abs(context.first), 3 * noise)
-        return context.best - context.first <= needed
+        first, best = context.curve.first, context.curve.best
+        if first is None or best is None:
+            return True
+        seen = trend(context.curve)
+        noise = 0.0 if seen is None else seen.noise
+        return best - first <= max(self.gain_ratio * abs(first), 3 * noise)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +88,7 @@ class RateFalling(Hold):
         check_not_negative(self, "evaluations")
         check_not_negative(self, "spent_ratio")
 
-    def stands(self, observation: Observation, context: Context) -> bool:
+    def stands(self, observation: Observation, context: Context) -> bool:  # noqa: ARG002
         """Return whether the rate fell within the last evaluations."""
         schedule = context.schedule
         fell, peak = schedule.fell_step, schedule.peak
@@ -110,8 +96,7 @@ class RateFalling(Hold):
             return False
         if schedule.level <= self.spent_ratio * peak:
             return False
-        since = context.evaluations_since(fell, observation.step)
-        return since < self.evaluations
+        return context.evaluations_since(fell) < self.evaluations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,11 +122,11 @@ class StillGaining(Hold):
         """Return whether the optimistic gain is worth the wait."""
         if not isinstance(context, Progress):
             return False
-        trend = context.sample.trend()
-        if trend is None:
+        seen = trend(context.curve)
+        if seen is None:
             return False
-        needed = max(self.gain_ratio * abs(trend.level), trend.noise)
-        return trend.gain(context.growth(observation.step)) >= needed > 0.0
+        needed = max(self.gain_ratio * abs(seen.level), seen.noise)
+        return seen.gain(context.growth(observation.step)) >= needed > 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +150,7 @@ class Young(Hold):
         """Return whether the dry spell is within the share."""
         if not isinstance(context, Progress):
             return False
-        return context.bad < self.age_ratio * context.sample.count
+        return context.bad < self.age_ratio * context.curve.count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,8 +167,8 @@ class ReachesTarget(Hold):
         """Return whether the optimistic end lies at the target or beyond."""
         if not isinstance(context, Progress) or context.target is None:
             return False
-        trend = context.sample.trend()
-        if trend is None:
+        seen = trend(context.curve)
+        if seen is None:
             return False
-        gain = trend.gain(context.growth(observation.step))
-        return trend.level + gain + trend.noise >= context.target
+        gain = seen.gain(context.growth(observation.step))
+        return seen.level + gain + seen.noise >= context.target

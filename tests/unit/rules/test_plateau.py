@@ -90,6 +90,17 @@ class TestPlainRule:
         reports = [{"loss": 1.0 / (i + 1), "accuracy": 0.5 - i} for i in range(5)]
         assert stop_step(rule, reports) == 2
 
+    def test_holds_look_at_the_watched_metric(self) -> None:
+        """The objective settles; the watched accuracy was never learned."""
+        rule = Plateau(patience=5, metric="accuracy", mode="max")
+        reports = [{**report, "accuracy": 0.1} for report in learned(60)]
+        assert watch(rule, reports)[-1].findings[0].holds == ("not_learned",)
+        for step, report in enumerate(reports):
+            report["accuracy"] = min(0.9, 0.1 + 0.1 * step)
+        stopped = stop_step(rule, reports)
+        assert stopped is not None
+        assert stop_step_restarted(rule, reports) == stopped
+
     def test_the_finding_says_what_was_seen(self) -> None:
         """Value, threshold and sentence."""
         rule = plain(patience=2, min_delta=0.1)
