@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,7 +47,7 @@ DEFAULT: tuple[Rule, ...] = (
 """The rules that are safe without being asked for; see each rule's figures."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Policy:
     """The rules of a sweep and what they need to know about it.
 
@@ -91,6 +91,7 @@ class Policy:
 
     metric: str
     mode: Mode | None = None
+    _: KW_ONLY
     rules: tuple[Rule, ...] = DEFAULT
     warmup_steps: int = 0
     budget_steps: int | None = None

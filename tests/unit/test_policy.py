@@ -145,12 +145,13 @@ def test_a_rule_without_id_tier_or_blame_is_refused(kind: type[Rule]) -> None:
         policy(rules=[kind()])
 
 
-def test_a_policy_is_frozen_and_keyword_only() -> None:
-    """It is shared by all trials."""
+def test_a_policy_is_frozen_and_takes_only_metric_and_mode_by_position() -> None:
+    """It is shared by all trials; a long row of positions could not be read."""
+    assert Policy("loss", "min").mode == "min"
     with pytest.raises(FrozenInstanceError):
         policy().metric = "acc"  # type: ignore[misc]
     with pytest.raises(TypeError):
-        Policy("loss", "min")  # type: ignore[misc]
+        Policy("loss", "min", ())  # type: ignore[misc]
 
 
 def test_a_policy_does_not_follow_the_callers_dictionaries() -> None:

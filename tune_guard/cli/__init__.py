@@ -29,6 +29,7 @@ app = App(
 app.command(
     "tune_guard.cli.report:report", help="Compare why the trials of a sweep ended."
 )
+app.command("tune_guard.cli.replay:replay", help="Tell what a policy would have cut.")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -100,14 +100,16 @@ def score(replays: Sequence[Sequence[TrialReplay]], *, top: float = TOP_RATIO) -
     )
 
 
-def by_rule(replays: Sequence[Sequence[TrialReplay]]) -> dict[str, Score]:
+def by_rule(
+    replays: Sequence[Sequence[TrialReplay]], *, top: float = TOP_RATIO
+) -> dict[str, Score]:
     """Count for each rule alone what its cuts did, most cuts first.
 
     A trial that another rule cut counts as run to its end.
     """
     reasons = {t.reason for trials in replays for t in trials if t.cut}
     scores = {
-        reason: score([[t.only(reason) for t in trials] for trials in replays])
+        reason: score([[t.only(reason) for t in trials] for trials in replays], top=top)
         for reason in reasons
     }
     return dict(sorted(scores.items(), key=lambda item: -item[1].cut))

@@ -1,0 +1,83 @@
+"""``tune-guard replay``: what a policy would have cut in recorded sweeps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from tune_guard.sweeps.replayed import Replayed, Request
+
+
+def replay(
+    *sources: str,
+    policy: str | None = None,
+    metric: str | None = None,
+    mode: Literal["min", "max"] | None = None,
+    budget_steps: int | None = None,
+    top: float = 0.1,
+    jobs: int = 1,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Run a policy over recorded sweeps: saved compute against false kills.
+
+    The monitor is the one that cuts in production. The recorded trials should
+    have run to their end: one that something cut counts as if it ended there.
+
+    Args:
+        sources: Ray experiment directories, Optuna storages, tables of curves.
+
+        policy: YAML file of the policy; the default policy when left out.
+
+        metric: The objective. Needed where it is not recorded.
+
+        mode: Whether the objective is to be minimized or maximized. Needed where
+            it is not recorded.
+
+        budget_steps: Steps that a full trial runs; when left out, the policy's,
+            else those of the sweep's longest trial.
+
+        top: Share of a sweep whose cuts are false kills.
+
+        jobs: Processes to use.
+
+        json: Print the figures as JSON.
+    """
+    from rich.console import Console
+
+    from tune_guard.cli import CLEAN, UNUSABLE
+    from tune_guard.cli.console import print_json, talk
+    from tune_guard.exceptions import ConfigError
+    from tune_guard.policy import Policy
+    from tune_guard.sweeps.replayed import Request
+    from tune_guard.sweeps.report.replayed import as_json, show
+
+    if not sources:
+        talk("Name a source: a directory, a file or a storage URL.")
+        return UNUSABLE
+    if not 0 < top <= 1:
+        msg = f"`top` must be a share above 0 and up to 1, but got {top!r}."
+        raise ConfigError(msg + " 0.1 is the best tenth.")
+    request = Request(
+        policy=Policy.from_yaml(policy) if policy else None,
+        metric=metric or "",
+        mode=mode or "",
+        budget_steps=budget_steps,
+    )
+    found = _with_progress(sources, request, jobs)
+    for message in (*found.notices.values(), *found.problems):
+        talk(message)
+    if json:
+        print_json(as_json(found, top))
+    elif found.sweeps:
+        show(found, top, Console(highlight=False))
+    return CLEAN if found.sweeps and not found.problems else UNUSABLE
+
+
+def _with_progress(sources: tuple[str, ...], request: Request, jobs: int) -> Replayed:
+    from tune_guard.cli.console import loading
+    from tune_guard.sweeps.replayed import replay_sources
+
+    with loading("replay") as progress:
+        return replay_sources(sources, request, jobs=jobs, progress=progress)

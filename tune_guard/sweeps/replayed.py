@@ -1,0 +1,147 @@
+"""Replay a policy over whole sources: sweep by sweep, on one core or several."""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tune_guard.exceptions import TuneGuardError
+from tune_guard.notices import Notices
+from tune_guard.policy import Policy
+from tune_guard.sweeps.objective import resolve
+from tune_guard.sweeps.readers import load_sweeps
+from tune_guard.sweeps.readers.progress import Progress, silent
+from tune_guard.sweeps.replay import TrialReplay, replay
+from tune_guard.sweeps.sweep import Sweep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What to replay over every sweep.
+
+    Args:
+        policy: The policy; None for the default one. Its metric and mode give
+            way to those of a sweep that does not report its metric.
+
+        metric: The objective; empty for each sweep's own.
+
+        mode: ``min`` or ``max``; empty for each sweep's own.
+
+        budget_steps: Steps of a full trial; None for the policy's, else those
+            of each sweep's longest trial.
+    """
+
+    policy: Policy | None = None
+    metric: str = ""
+    mode: str = ""
+    budget_steps: int | None = None
+
+    def policy_for(self, sweep: Sweep) -> Policy:
+        """Return the policy for one sweep whose objective is known."""
+        policy = self.policy
+        if policy is None:
+            policy = Policy.default(sweep.metric, sweep.mode)
+        elif policy.metric not in sweep.curves.metrics():
+            policy = dataclasses.replace(policy, metric=sweep.metric, mode=sweep.mode)
+        budget = self.budget_steps or policy.budget_steps or sweep.budget_steps
+        if budget is None:
+            budget = max((trial.steps_run for trial in sweep.trials), default=0)
+        return dataclasses.replace(policy, budget_steps=max(1, budget))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """Replays of all sweeps of all sources, and what could not be replayed.
+
+    Args:
+        sweeps: The replayed trials by sweep.
+
+        problems: Sources and sweeps that could not be replayed, and why.
+
+        notices: What the monitors had to say, each thing once.
+    """
+
+    sweeps: dict[str, list[TrialReplay]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    notices: dict[str, str] = field(default_factory=dict)
+
+
+class _Kept(Notices):
+    """Notices that are kept and not logged: every sweep of a source says the same."""
+
+    def once(self, topic: str, message: str) -> bool:
+        return self.messages.setdefault(topic, message) is message
+
+
+def replay_sources(
+    sources: Sequence[str],
+    request: Request,
+    *,
+    jobs: int = 1,
+    progress: Progress = silent,
+) -> Replayed:
+    """Replay every sweep of every source.
+
+    Args:
+        sources: What :func:`tune_guard.sweeps.load_sweep` takes.
+
+        request: What to replay.
+
+        jobs: Processes to use; each holds one sweep at a time.
+
+        progress: Called with the sweeps done, of how many, and a word.
+
+    Returns:
+        The replays by sweep. A source or sweep that cannot be replayed is
+        named among the problems.
+    """
+    found = Replayed()
+    for source in sources:
+        try:
+            sweeps = load_sweeps(source)
+        except TuneGuardError as error:
+            found.problems.append(str(error))
+            continue
+        done = _in_order(sweeps, request, jobs)
+        for number, one in enumerate(done, start=1):
+            progress(number, len(sweeps), "sweeps replayed")
+            found.notices.update(one.notices)
+            if one.problem:
+                found.problems.append(one.problem)
+            else:
+                name = f"{source}:{one.name}" if one.name else source
+                found.sweeps[name] = one.trials
+    return found
+
+
+class _Done(NamedTuple):
+    name: str
+    trials: list[TrialReplay]
+    problem: str
+    notices: dict[str, str]
+
+
+def _in_order(sweeps: Sequence[Sweep], request: Request, jobs: int) -> Iterator[_Done]:
+    if jobs <= 1 or len(sweeps) == 1:
+        yield from (_replay_one(sweep, request) for sweep in sweeps)
+        return
+    work = ((sweep, request) for sweep in sweeps)
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap(_replay_pair, work)
+
+
+def _replay_pair(work: tuple[Sweep, Request]) -> _Done:
+    return _replay_one(*work)
+
+
+def _replay_one(sweep: Sweep, request: Request) -> _Done:
+    notices = _Kept()
+    try:
+        sweep = resolve(sweep, request.metric, request.mode)
+        trials = replay(sweep, request.policy_for(sweep), notices)
+    except TuneGuardError as error:
+        return _Done(sweep.name, [], str(error), notices.messages)
+    return _Done(sweep.name, trials, "", notices.messages)
