@@ -57,7 +57,7 @@ class NonFinite(Rule):
 
     Example:
         >>> from tune_guard import Monitor, Policy
-        >>> monitor = Monitor(Policy("loss", "min", rules=[NonFinite()]))
+        >>> monitor = Monitor(Policy(metric="loss", mode="min", rules=[NonFinite()]))
         >>> [monitor.observe(i, {"loss": x}).stop for i, x in enumerate([1.0, "NaN"])]
         [False, True]
     """
@@ -78,7 +78,8 @@ class NonFinite(Rule):
             self.require_count(name, 0, "0 switches the hold off.")
         if self.metrics is None:
             return
-        if isinstance(self.metrics, str) or not self.metrics:
+        listed = isinstance(self.metrics, (tuple, list)) and len(self.metrics) > 0
+        if not listed or not all(isinstance(m, str) and m for m in self.metrics):
             msg = (
                 f"non_finite: `metrics` must be a list of keys, but got"
                 f" {self.metrics!r}. Leave it out for loss, metric and grad_norm."
