@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tune_guard.notices import Notices
 
 _PAUSES_S = (0.05, 0.2)
+_RENAMING = ("local", "file", "subtree")
+"""Parts of the type names of file systems in which renaming is one step."""
 
 
 class RecordFiles:
@@ -94,7 +96,7 @@ def _write_to_storage(trial: Trial, text: str) -> None:
     An object store publishes an object when its stream is closed.
     """
     filesystem, path = _place(trial)
-    is_local = filesystem.type_name in ("local", "subtree", "py::fsspec+file")
+    is_local = any(kind in filesystem.type_name for kind in _RENAMING)
     target = f"{trial.path}/.{RECORD_FILE}.tmp" if is_local else path
     if is_local:
         filesystem.create_dir(str(trial.path), recursive=True)
