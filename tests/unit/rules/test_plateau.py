@@ -64,6 +64,12 @@ class TestPlainRule:
         assert stop_step(rule, losses([-1.0, -1.05, -1.1, -1.2])) == 2
         assert stop_step(rule, losses([-1.0, -1.05, -1.11, -1.12])) is None
 
+    def test_relative_min_delta_of_a_positive_loss(self) -> None:
+        """1.0 needs less than 0.9."""
+        rule = plain(patience=2, min_delta=0.1, min_delta_mode="relative")
+        assert stop_step(rule, losses([1.0, 0.95, 0.9, 0.8])) == 2
+        assert stop_step(rule, losses([1.0, 0.95, 0.89, 0.88])) is None
+
     def test_nan_and_none_neither_count_nor_reset(self) -> None:
         """Bad at 1, 4, 5."""
         values = [1.0, 1.0, math.nan, None, 1.0, 1.0]
