@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+import functools
 import importlib.metadata
 import json
 import math
@@ -125,6 +126,7 @@ def now_utc() -> str:
     return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
 
 
+@functools.cache
 def version() -> str:
     """Return the version of the installed package."""
     try:
