@@ -80,11 +80,12 @@ def test_each_sweep_of_the_table_is_one(tmp_path: Path) -> None:
 
 
 def test_rows_without_a_number_are_named(tmp_path: Path) -> None:
-    """Line and content are said."""
-    rows = ["s,a,1,loss,,min,", "s,a,x,loss,1,min,", "s,a,1,loss,1,min,"]
+    """Where the first one is, and how many."""
+    rows = ["s,a,1,loss,1,min,", "s,a,2,loss,,min,", "s,a,x,loss,1,min,"]
     sweep = load_sweep(table(tmp_path, *rows))
-    assert [problem.line for problem in sweep.problems] == [2, 3]
-    assert sweep.problems[1].what == "row left out: step 'x', value '1'"
+    (problem,) = sweep.problems
+    assert (problem.line, problem.lines) == (3, 2)
+    assert len(sweep.curves) == 1
 
 
 @pytest.mark.parametrize("rows", [[], ["s,a,1,loss,,min,"]])

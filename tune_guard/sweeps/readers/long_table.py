@@ -10,53 +10,38 @@ the same name in the folder ``trials`` beside that of the curves.
 from __future__ import annotations
 
 import csv
-import itertools
 import json
 import math
-import pathlib
-from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tune_guard.exceptions import SourceError, did_you_mean
-from tune_guard.observation import to_number
 from tune_guard.record import Outcome
-from tune_guard.sweeps.curves import Curve, Curves, Mode
+from tune_guard.sweeps.curves import MODES, Curve, Curves
 from tune_guard.sweeps.readers.params import flat_params
 from tune_guard.sweeps.readers.progress import Progress, silent
+from tune_guard.sweeps.readers.readings import (
+    NEEDED,
+    Readings,
+    SweepReadings,
+    columns_of,
+    open_parquet,
+    read_readings,
+)
 from tune_guard.sweeps.sweep import UNKNOWN, Problem, Sweep, Trial
 
-_NEEDED = ("trial_id", "step", "metric_name", "value")
-_USED = (*_NEEDED, "sweep_id", "wall_time_s", "mode")
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Iterable, Mapping
+
 _COMPLETED = frozenset(
     {"complete", "completed", "success", "done", "measured", "logged"}
 )
 _FAILED = frozenset({"fail", "failed", "error", "abort", "aborted"})
-_CHUNK = 100_000
 
-
-@dataclass(slots=True)
-class _Cells:
-    """The readings of one metric of one trial, in the order of the file."""
-
-    steps: array[int] = field(default_factory=lambda: array("q"))
-    values: array[float] = field(default_factory=lambda: array("d"))
-    times_s: array[float] = field(default_factory=lambda: array("d"))
-
-
-@dataclass(slots=True)
-class _Found:
-    """What the rows of one sweep hold."""
-
-    cells: dict[str, dict[str, _Cells]] = field(default_factory=dict)
-    modes: dict[str, Mode] = field(default_factory=dict)
-
-
-def is_long_table(path: pathlib.Path) -> bool:
-    """Tell whether a parquet or CSV file has the columns of a long table."""
-    return set(_NEEDED) <= set(_columns(path))
+_Rows = dict[str, dict[str, dict[str, Any]]]
 
 
 def read_long_table(
@@ -75,126 +60,79 @@ def read_long_table(
         SourceError: If a needed column is missing, there is no such sweep, or no
             reading at all.
     """
-    columns = _columns(path)
-    missing = [name for name in _NEEDED if name not in columns]
+    columns = columns_of(path)
+    missing = [f"`{name}`" for name in NEEDED if name not in columns]
     if missing:
         msg = (
-            f"{path} is no long table of curves: it has no column"
-            f" {', '.join(f'`{name}`' for name in missing)}."
+            f"{path} is no long table of curves: it has no column {', '.join(missing)}."
         )
         raise SourceError(msg)
-    found: defaultdict[str, _Found] = defaultdict(_Found)
-    problems: list[Problem] = []
-    rows = _rows(path, [name for name in _USED if name in columns])
-    for line, row in enumerate(rows, start=1 if path.suffix == ".parquet" else 2):
-        _take(row, found, line, str(path), problems)
-        if line % _CHUNK == 0:
-            progress(line, 0, "rows read")
-    described = _described(path)
-    if not found and not described:
-        why = f": {problems[0].what}" if problems else ""
-        msg = f"{path} holds no reading{why}."
+    readings = read_readings(path, progress)
+    found, described = readings.sweeps(), _described(path)
+    # A sweep none of whose trials reported is a sweep too.
+    names = list(dict.fromkeys([*found, *described]))
+    if not names:
+        msg = f"{path} holds no reading."
         raise SourceError(msg)
-    for name, _ in described:
-        # A sweep none of whose trials reported is a sweep too.
-        found.setdefault(name, _Found())
-    if sweep_id and sweep_id not in found:
-        msg = f"{path} has no sweep `{sweep_id}`. {did_you_mean(sweep_id, found)}"
+    if sweep_id and sweep_id not in names:
+        msg = f"{path} has no sweep `{sweep_id}`. {did_you_mean(sweep_id, names)}"
         raise SourceError(msg)
-    return [
-        _sweep(str(path), name, found[name], described, problems if i == 0 else [])
-        for i, name in enumerate([sweep_id] if sweep_id else found)
-    ]
+    problems = _left_out(readings, path)
+    sweeps = []
+    for name in [sweep_id] if sweep_id else names:
+        rows = described.get(name, {})
+        sweeps.append(
+            _sweep(str(path), name, found.get(name, SweepReadings()), rows, problems)
+        )
+        problems = ()
+    return sweeps
 
 
-def _columns(path: pathlib.Path) -> list[str]:
-    if path.suffix == ".parquet":
-        names: list[str] = _parquet(path).schema_arrow.names
-        return names
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        return next(csv.reader(file), [])
+def _left_out(readings: Readings, path: pathlib.Path) -> tuple[Problem, ...]:
+    rows = np.flatnonzero(readings.left_out)
+    if not len(rows):
+        return ()
+    head = 1 if path.suffix == ".parquet" else 2
+    what = f"{len(rows)} rows left out: no step or no value"
+    line = int(rows[0]) + head
+    return (Problem(file=str(path), line=line, lines=len(rows), what=what),)
 
 
-def _parquet(path: pathlib.Path) -> Any:
-    try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
-    except ImportError as error:
-        msg = "Reading parquet needs pyarrow: pip install pyarrow"
-        raise SourceError(msg) from error
-    try:
-        return ParquetFile(path)
-    except (ArrowException, OSError) as error:
-        msg = f"{path} cannot be read as parquet: {error}"
-        raise SourceError(msg) from error
-
-
-def _rows(path: pathlib.Path, columns: list[str]) -> Iterator[dict[str, Any]]:
-    if path.suffix == ".parquet":
-        for batch in _parquet(path).iter_batches(_CHUNK, columns=columns):
-            names = batch.schema.names
-            cells = [batch.column(name).to_pylist() for name in names]
-            for row in zip(*cells, strict=True):
-                yield dict(zip(names, row, strict=True))
-        return
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        yield from csv.DictReader(file)
-
-
-def _take(
-    row: dict[str, Any],
-    found: defaultdict[str, _Found],
-    line: int,
-    file: str,
-    problems: list[Problem],
-) -> None:
-    """Add one reading to its trial; a row that says none is noted."""
-    step, value = to_number(row["step"]), to_number(row["value"])
-    if step is None or value is None or not math.isfinite(step):
-        what = f"row left out: step {row['step']!r}, value {row['value']!r}"
-        problems.append(Problem(file=file, line=line, what=what))
-        return
-    sweep = found[str(row.get("sweep_id") or "")]
-    metric = str(row["metric_name"])
-    trial = sweep.cells.setdefault(str(row["trial_id"]), {})
-    cells = trial.get(metric)
-    if cells is None:
-        cells = trial[metric] = _Cells()
-    cells.steps.append(int(step))
-    cells.values.append(value)
-    time_s = to_number(row.get("wall_time_s"))
-    cells.times_s.append(math.nan if time_s is None else time_s)
-    if row.get("mode") in ("min", "max"):
-        sweep.modes[metric] = row["mode"]
-
-
-def _described(path: pathlib.Path) -> dict[tuple[str, str], dict[str, Any]]:
+def _described(path: pathlib.Path) -> _Rows:
     """Return the second table's rows by sweep and trial; empty when there is none."""
     beside = path.parent.parent / "trials" / path.name
-    if not beside.is_file() or beside == path:
-        return {}
-    rows = _rows(beside, _columns(beside))
-    return {
-        (str(row.get("sweep_id") or ""), str(row.get("trial_id"))): row for row in rows
-    }
+    found: _Rows = defaultdict(dict)
+    if beside.is_file() and beside != path:
+        for row in _rows(beside):
+            found[str(row.get("sweep_id") or "")][str(row.get("trial_id"))] = row
+    return dict(found)
+
+
+def _rows(path: pathlib.Path) -> list[dict[str, Any]]:
+    if path.suffix == ".parquet":
+        rows: list[dict[str, Any]] = open_parquet(path).read().to_pylist()
+        return rows
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        return list(csv.DictReader(file))
 
 
 def _sweep(
     source: str,
     name: str,
-    found: _Found,
-    described: Mapping[tuple[str, str], dict[str, Any]],
-    problems: list[Problem],
+    readings: SweepReadings,
+    rows: Mapping[str, Mapping[str, Any]],
+    problems: tuple[Problem, ...],
 ) -> Sweep:
-    rows = {trial: row for (sweep, trial), row in described.items() if sweep == name}
-    ids = list(dict.fromkeys([*found.cells, *rows]))
-    curves = {trial: _curves(found.cells.get(trial, {})) for trial in ids}
+    ids = dict.fromkeys([*readings.curves, *rows])
+    curves: dict[str, Mapping[str, Curve]] = {
+        t: readings.curves.get(t, {}) for t in ids
+    }
     objectives = {str(row.get("objective") or "") for row in rows.values()}
-    metric = objectives.pop() if len(objectives) == 1 else ""
-    modes = dict(found.modes)
+    modes = dict(readings.modes)
     for row in rows.values():
-        if row.get("objective_mode") in ("min", "max"):
-            modes[str(row["objective"])] = row["objective_mode"]
+        mode = str(row.get("objective_mode"))
+        if mode in MODES:
+            modes[str(row.get("objective"))] = MODES[mode]
     return Sweep(
         source=source,
         engine="table",
@@ -205,27 +143,8 @@ def _sweep(
         ),
         curves=Curves(curves),
         modes=modes,
-        metric=metric,
-        problems=tuple(problems),
-    )
-
-
-def _curves(cells: Mapping[str, _Cells]) -> dict[str, Curve]:
-    return {metric: _curve(found) for metric, found in cells.items()}
-
-
-def _curve(cells: _Cells) -> Curve:
-    """Order the readings; of several at one step the last one holds."""
-    steps = cells.steps
-    times = cells.times_s if any(map(math.isfinite, cells.times_s)) else None
-    if all(a < b for a, b in itertools.pairwise(steps)):
-        return Curve(steps, cells.values, times)
-    last = {step: row for row, step in enumerate(steps)}
-    order = [last[step] for step in sorted(last)]
-    return Curve(
-        array("q", (steps[row] for row in order)),
-        array("d", (cells.values[row] for row in order)),
-        None if times is None else array("d", (times[row] for row in order)),
+        metric=objectives.pop() if len(objectives) == 1 else "",
+        problems=problems,
     )
 
 
@@ -237,16 +156,7 @@ def _trial(
     source: str,
 ) -> Trial:
     status = str(row.get("status") or "")
-    word = status.lower()
-    outcome, reason = None, UNKNOWN
-    if word in _COMPLETED:
-        outcome, reason = Outcome.COMPLETED, ""
-    elif word in _FAILED:
-        outcome, reason = Outcome.ERROR, "error"
-    elif word == "pruned":
-        outcome = Outcome.PRUNER
-    times = [max(c.times_s, default=0.0) for c in curves.values() if c.times_s]
-    finite = [time_s for time_s in times if math.isfinite(time_s)]
+    outcome, reason = _end(status.lower())
     return Trial(
         id=trial_id,
         name=trial_id,
@@ -256,9 +166,23 @@ def _trial(
         outcome=outcome,
         reason=reason,
         steps_run=max((curve.steps[-1] for curve in curves.values()), default=0),
-        time_s=max(finite, default=None),
+        time_s=_longest(curve.times_s for curve in curves.values()),
         source=str(row.get("source_path") or source),
     )
+
+
+def _end(status: str) -> tuple[Outcome | None, str]:
+    if status in _COMPLETED:
+        return Outcome.COMPLETED, ""
+    if status in _FAILED:
+        return Outcome.ERROR, "error"
+    return (Outcome.PRUNER if status == "pruned" else None), UNKNOWN
+
+
+def _longest(times: Iterable[Iterable[float] | None]) -> float | None:
+    """Return the latest time that any curve knows."""
+    known = (time for curve in times if curve is not None for time in curve)
+    return max((time for time in known if math.isfinite(time)), default=None)
 
 
 def _params(config: Any) -> dict[str, Any]:

@@ -1,0 +1,217 @@
+"""The readings of a long table, column by column: millions of them in seconds."""
+
+from __future__ import annotations
+
+import csv
+import math
+from array import array
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tune_guard.exceptions import SourceError
+from tune_guard.observation import to_number
+from tune_guard.sweeps.curves import MODES, Curve
+
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from tune_guard.sweeps.curves import Mode
+    from tune_guard.sweeps.readers.progress import Progress
+
+NEEDED = ("trial_id", "step", "metric_name", "value")
+_WORDS = ("sweep_id", "trial_id", "metric_name", "mode")
+_NUMBERS = ("step", "value", "wall_time_s")
+_CHUNK = 100_000
+
+
+@dataclass(slots=True)
+class SweepReadings:
+    """The curves of one sweep of the table, and the directions it names."""
+
+    curves: dict[str, dict[str, Curve]] = field(default_factory=dict)
+    modes: dict[str, Mode] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Readings:
+    """A table of readings.
+
+    Args:
+        names: The different texts of each column of words.
+
+        codes: For each row, which of them it has.
+
+        numbers: The columns of numbers; NaN where ``missing`` says so too.
+
+        missing: For each column of numbers, the rows that hold none.
+    """
+
+    names: dict[str, list[str]]
+    codes: dict[str, NDArray[np.int32]]
+    numbers: dict[str, NDArray[np.float64]]
+    missing: dict[str, NDArray[np.bool_]]
+
+    @property
+    def left_out(self) -> NDArray[np.bool_]:
+        """Rows without a step or without a value. A value of NaN is a value."""
+        no_step = ~np.isfinite(self.numbers["step"])
+        return no_step | self.missing["value"]
+
+    def sweeps(self) -> dict[str, SweepReadings]:
+        """Group the readings by sweep, trial and metric, in the table's order."""
+        found: dict[str, SweepReadings] = {}
+        for rows in self._groups():
+            sweep, trial, metric, mode = (
+                self.names[word][self.codes[word][rows[0]]] for word in _WORDS
+            )
+            into = found.setdefault(sweep, SweepReadings())
+            into.curves.setdefault(trial, {})[metric] = self._curve(rows)
+            if mode in MODES:
+                into.modes[metric] = MODES[mode]
+        return found
+
+    def _groups(self) -> Iterator[NDArray[np.int64]]:
+        """Yield the rows of each curve, by step; of equal steps the last row holds."""
+        rows = np.flatnonzero(~self.left_out)
+        if not len(rows):
+            return
+        words = [
+            self.codes[word][rows] for word in ("metric_name", "trial_id", "sweep_id")
+        ]
+        steps = self.numbers["step"][rows]
+        order = np.lexsort((rows, steps, *words))
+        rows, steps = rows[order], steps[order]
+        same = np.ones(len(rows) - 1, dtype=bool)
+        for word in words:
+            same &= np.diff(word[order]) == 0
+        repeated = same & (np.diff(steps) == 0)
+        kept = np.append(~repeated, True)
+        first = np.append(True, ~same)
+        curve = np.cumsum(first)[kept]
+        ends = np.flatnonzero(np.diff(curve)) + 1
+        yield from np.split(rows[kept], ends)
+
+    def _curve(self, rows: NDArray[np.int64]) -> Curve:
+        times = self.numbers["wall_time_s"][rows]
+        steps = self.numbers["step"][rows].astype(np.int64)
+        return Curve(
+            array("q", steps.tobytes()),
+            array("d", self.numbers["value"][rows].tobytes()),
+            array("d", times.tobytes()) if np.isfinite(times).any() else None,
+        )
+
+
+def columns_of(path: pathlib.Path) -> list[str]:
+    """Return the columns of a parquet or CSV file.
+
+    Raises:
+        SourceError: If it cannot be read.
+    """
+    if path.suffix == ".parquet":
+        names: list[str] = open_parquet(path).schema_arrow.names
+        return names
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        return next(csv.reader(file), [])
+
+
+def open_parquet(path: pathlib.Path) -> Any:
+    """Open a parquet file.
+
+    Raises:
+        SourceError: If it is none, or pyarrow is not installed.
+    """
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        msg = "Reading parquet needs pyarrow: pip install pyarrow"
+        raise SourceError(msg) from error
+    try:
+        return ParquetFile(path)
+    except (ArrowException, OSError) as error:
+        msg = f"{path} cannot be read as parquet: {error}"
+        raise SourceError(msg) from error
+
+
+def read_readings(path: pathlib.Path, progress: Progress) -> Readings:
+    """Read the columns that are used.
+
+    Raises:
+        SourceError: If a column of numbers holds none.
+    """
+    if path.suffix == ".parquet":
+        return _from_parquet(path)
+    return _from_csv(path, progress)
+
+
+def _from_parquet(path: pathlib.Path) -> Readings:
+    from pyarrow import ArrowException
+
+    file = open_parquet(path)
+    present = [name for name in (*_WORDS, *_NUMBERS) if name in file.schema_arrow.names]
+    try:
+        table = file.read(columns=present).unify_dictionaries()
+        found = Readings({}, {}, {}, {})
+        for word in _WORDS:
+            _take_words(found, word, table)
+        for number in _NUMBERS:
+            _take_numbers(found, number, table)
+    except (ArrowException, OSError) as error:
+        msg = f"{path} cannot be read as a table of curves: {error}"
+        raise SourceError(msg) from error
+    return found
+
+
+def _take_words(found: Readings, word: str, table: Any) -> None:
+    if word not in table.column_names:
+        found.names[word] = [""]
+        found.codes[word] = np.zeros(len(table), dtype=np.int32)
+        return
+    import pyarrow as pa
+
+    column = table.column(word)
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).dictionary_encode()
+    column = column.combine_chunks()
+    found.names[word] = [*map(str, column.dictionary.to_pylist()), ""]
+    codes = column.indices.fill_null(len(found.names[word]) - 1)
+    found.codes[word] = codes.to_numpy(zero_copy_only=False).astype(np.int32)
+
+
+def _take_numbers(found: Readings, number: str, table: Any) -> None:
+    if number not in table.column_names:
+        found.numbers[number] = np.full(len(table), np.nan)
+        found.missing[number] = np.ones(len(table), dtype=bool)
+        return
+    column = table.column(number).cast("float64", safe=False).combine_chunks()
+    found.missing[number] = column.is_null().to_numpy(zero_copy_only=False)
+    found.numbers[number] = column.fill_null(math.nan).to_numpy(zero_copy_only=False)
+
+
+def _from_csv(path: pathlib.Path, progress: Progress) -> Readings:
+    names: dict[str, dict[str, int]] = {word: {} for word in _WORDS}
+    codes = {word: array("i") for word in _WORDS}
+    numbers = {number: array("d") for number in _NUMBERS}
+    missing = {number: array("B") for number in _NUMBERS}
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        for line, row in enumerate(csv.DictReader(file), start=1):
+            for word in _WORDS:
+                known = names[word]
+                codes[word].append(known.setdefault(row.get(word) or "", len(known)))
+            for number in _NUMBERS:
+                value = to_number(row.get(number))
+                numbers[number].append(math.nan if value is None else value)
+                missing[number].append(value is None)
+            if line % _CHUNK == 0:
+                progress(line, 0, "rows read")
+    return Readings(
+        names={word: list(known) for word, known in names.items()},
+        codes={word: np.array(codes[word], dtype=np.int32) for word in _WORDS},
+        numbers={number: np.array(numbers[number]) for number in _NUMBERS},
+        missing={number: np.array(missing[number], dtype=bool) for number in _NUMBERS},
+    )
