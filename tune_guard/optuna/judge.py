@@ -235,7 +235,7 @@ class Judge:
             step=step,
             metric=self._policy.metric,
             value=values.get(step),
-            message=f"{kind} pruned the trial, which was healthy.",
+            message=f"{kind} pruned the trial; no rule of the guard stood against it.",
             host=socket.gethostname(),
         )
 

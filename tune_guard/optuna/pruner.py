@@ -28,7 +28,8 @@ class GuardPruner(BasePruner):
     differently when asked twice. The reason is stored with the trial, in any
     storage, as the user attributes ``tune_guard/detail``, ``tune_guard/step`` and
     ``tune_guard/reason``: a rule's id, or ``pruner:MedianPruner`` where the
-    wrapped pruner cut. Nothing is read or written until a trial is cut.
+    wrapped pruner cut. Nothing is read or written until a trial is cut, or would
+    be if its rule were not set to warn.
 
     Whose fault it is decides what the sampler learns. A bad configuration is
     pruned, and marked as infeasible for TPE, which would otherwise take a trial
