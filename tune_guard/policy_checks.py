@@ -106,10 +106,11 @@ def check_actions(actions: Any, rules: Iterable[Rule]) -> None:
     if not isinstance(actions, Mapping):
         advice = "Write {'plateau': 'warn'}."
         refuse("actions", "an action by rule id", actions, advice)
-    known = {*(rule.id for rule in rules), *known_rules(), EVERY_RULE}
+    own = {*(rule.id for rule in rules), EVERY_RULE}
     for rule_id, action in actions.items():
-        if rule_id not in known:
-            hint = did_you_mean(rule_id, known)
+        # Other packages' rules are looked up last: that reads the environment.
+        if rule_id not in own and rule_id not in known_rules():
+            hint = did_you_mean(rule_id, own | known_rules())
             msg = f"`actions` names no rule: {rule_id!r}. {hint}"
             raise ConfigError(msg)
         if not isinstance(action, str) or action not in ACTIONS:
