@@ -114,15 +114,29 @@ def waiting_like(study: Study, trial: FrozenTrial) -> bool:
 
 def local_file(study: Study) -> Path | None:
     """Return the file that the storage lies in, if it is a local one."""
-    storage: Any = study._storage
-    backend = getattr(storage, "_backend", storage)
+    backend = _backend(study)
     path = getattr(backend, "_file_path", None)
     if path is None:
-        url = getattr(getattr(backend, "engine", None), "url", None)
-        if url is None or url.get_backend_name() != "sqlite":
-            return None
-        path = url.database
+        url = _url(backend)
+        path = url.database if url and url.get_backend_name() == "sqlite" else None
     return Path(path) if path and path != ":memory:" else None
+
+
+def address(study: Study) -> str:
+    """Return what tells the storage from others, without a password."""
+    url = _url(_backend(study))
+    if url is not None:
+        return str(url.render_as_string(hide_password=True))
+    return str(local_file(study) or type(study._storage).__name__)
+
+
+def _backend(study: Study) -> Any:
+    """Return what lies behind Optuna's cache or journal."""
+    return getattr(study._storage, "_backend", study._storage)
+
+
+def _url(backend: Any) -> Any:
+    return getattr(getattr(backend, "engine", None), "url", None)
 
 
 class HyperbandFace(HyperbandPruner):

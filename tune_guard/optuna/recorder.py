@@ -109,8 +109,9 @@ class Recorder:
         attributes: dict[str, Any],
         refused: Exception,
     ) -> None:
-        line = {"study": study.study_name, "trial": trial.number, **attributes}
-        path = _append(study, to_json(line) + "\n")
+        place = {"storage": _engine.address(study), "study": study.study_name}
+        line = to_json({**place, "trial": trial.number, **attributes})
+        path = _append(study, line + "\n")
         where = f"It is kept in {path}" if path else "It could not be kept elsewhere"
         self._notices.once(
             "storage",

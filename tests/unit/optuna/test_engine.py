@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import optuna
 import pytest
+import sqlalchemy
 from optuna.pruners import HyperbandPruner
 from optuna.storages import JournalStorage, get_storage
 from optuna.storages.journal import JournalFileBackend
@@ -79,6 +81,17 @@ def test_local_files_are_found(tmp_path: Path) -> None:
     ]
     for storage, expected in cases:
         assert _engine.local_file(optuna.create_study(storage=storage)) == expected
+
+
+def test_a_storage_is_named_without_its_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name goes into a file, where no secret may lie."""
+    storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'a.db'}")
+    study = optuna.create_study(storage=storage)
+    url = sqlalchemy.make_url("postgresql://me:secret@host/db")
+    monkeypatch.setattr(storage, "engine", SimpleNamespace(url=url))
+    assert _engine.address(study) == "postgresql://me:***@host/db"
 
 
 @pytest.mark.parametrize("name", ["_get_bracket_id", "_create_bracket_study"])
