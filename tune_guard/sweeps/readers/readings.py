@@ -84,7 +84,8 @@ class Readings:
             self.codes[word][rows] for word in ("metric_name", "trial_id", "sweep_id")
         ]
         steps = self.numbers["step"][rows]
-        order = np.lexsort((rows, steps, *words))
+        keys: list[Any] = [rows, steps, *words]
+        order = np.lexsort(keys)
         rows, steps = rows[order], steps[order]
         same = np.ones(len(rows) - 1, dtype=bool)
         for word in words:
