@@ -136,7 +136,7 @@ def test_what_cannot_be_opened_is_said(source: str) -> None:
 def test_a_directory_without_trials_is_said(tmp_path: Path) -> None:
     """The error names what was looked for."""
     (tmp_path / "notes.txt").write_text("", encoding="utf-8")
-    with pytest.raises(SourceError, match=r"holds no Ray trial: no result\.json"):
+    with pytest.raises(SourceError, match=r"holds no sweep: no result\.json"):
         load_sweep(tmp_path)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Source: TypeAlias = Union[str, pathlib.PurePath, "ResultGrid", "optuna.Study"]
 
 _TABLES = (".csv", ".parquet")
+_LOGS = ("result.json", "progress.csv", "metrics.csv", "trainer_state.json")
 
 
 def load_sweep(
@@ -29,7 +30,8 @@ def load_sweep(
 
     Args:
         source: Directory of a Ray experiment, of several, or of one trial, or
-            its fsspec URL; URL of an Optuna storage, or path of its SQLite or
+            its fsspec URL; directory of Lightning's CSV logs or of Transformers'
+            checkpoints; URL of an Optuna storage, or path of its SQLite or
             journal file, with ``?study=NAME`` to choose one; parquet or CSV
             table of curves; a live ``ResultGrid`` or ``Study``.
 
@@ -91,16 +93,21 @@ def _read(source: str, name: str, progress: Progress) -> Sequence[Sweep]:
     if optuna_storage.is_storage_url(source):
         return optuna_storage.read_optuna_storage(source, name, progress)
     address, named = optuna_storage.split_study(source)
-    path = pathlib.Path(address)
-    if path.is_file() and path.suffix in _TABLES:
+    path = pathlib.Path(source if pathlib.Path(source).is_file() else address)
+    if not path.is_file() or path.name in _LOGS:
+        return _read_directory(str(path.parent) if path.is_file() else source, progress)
+    if path.suffix in _TABLES:
         from tune_guard.sweeps.readers.long_table import read_long_table
 
         return read_long_table(path, name or named, progress)
-    if path.is_file():
-        return optuna_storage.read_optuna_storage(address, name or named, progress)
-    from tune_guard.sweeps.readers.ray_directory import read_ray_directory
+    return optuna_storage.read_optuna_storage(str(path), name or named, progress)
 
-    return read_ray_directory(source, progress=progress)
+
+def _read_directory(source: str, progress: Progress) -> Sequence[Sweep]:
+    from tune_guard.sweeps.readers.directory import read_directory
+    from tune_guard.sweeps.readers.files import Tree
+
+    return read_directory(source, Tree.open(source), progress)
 
 
 __all__ = ["Progress", "Source", "load_sweep", "load_sweeps", "silent"]

@@ -47,9 +47,9 @@ class Tree:
             raise SourceError(msg)
         return cls(fs, root.rstrip("/") or "/")
 
-    def files(self) -> Iterator[str]:
-        """Yield the path of every file in the tree, in order."""
-        yield from sorted(self.fs.find(self.root))
+    def files(self) -> list[str]:
+        """Return the path of every file in the tree, in order."""
+        return sorted(self.fs.find(self.root))
 
     def siblings(self, pattern: re.Pattern[str]) -> list[str]:
         """Return the files beside the tree whose name matches."""

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tune_guard.exceptions import SourceError
 from tune_guard.record import (
     RECORD_FILE,
     Outcome,
@@ -17,7 +16,6 @@ from tune_guard.record import (
 )
 from tune_guard.sweeps.curves import Curves
 from tune_guard.sweeps.objective import recorded, usable_before
-from tune_guard.sweeps.readers.files import Tree
 from tune_guard.sweeps.readers.params import flat_params
 from tune_guard.sweeps.readers.progress import Progress, silent
 from tune_guard.sweeps.readers.ray_end import end_of, is_stale, settled, stored_in
@@ -36,7 +34,10 @@ from tune_guard.sweeps.readers.ray_state import (
 from tune_guard.sweeps.sweep import Problem, Sweep, Trial
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tune_guard.sweeps.curves import Curve
+    from tune_guard.sweeps.readers.files import Tree
 
 _ROWS = ("result.json", "progress.csv")
 _TRIAL_FILES = frozenset({*_ROWS, "params.json", "error.txt", RECORD_FILE})
@@ -53,30 +54,22 @@ class _Experiment:
     trials: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
-def read_ray_directory(
-    source: str, tree: Tree | None = None, progress: Progress = silent
+def read_ray(
+    source: str, tree: Tree, files: Sequence[str], progress: Progress = silent
 ) -> list[Sweep]:
-    """Read every experiment at or under a directory.
+    """Read every experiment of a tree; none is no error.
 
     Args:
-        source: Experiment directory, one above several, or one trial's.
+        source: What the user named: an experiment's directory, one above several,
+            or one trial's.
 
-        tree: Where it lies, when ``source`` alone does not say.
+        tree: Where the files lie.
+
+        files: All files of the tree.
 
         progress: Called as trials are read.
-
-    Raises:
-        SourceError: If it does not exist or holds no Ray trial.
     """
-    tree = tree or Tree.open(source)
-    experiments = _experiments(tree)
-    if not experiments:
-        msg = (
-            f"{source} holds no Ray trial: no result.json, progress.csv or"
-            " experiment_state-*.json lies in it. Give the experiment's directory,"
-            " or one above it."
-        )
-        raise SourceError(msg)
+    experiments = _experiments(tree, files)
     total = sum(len(experiment.trials) for experiment in experiments.values())
     sweeps, done = [], 0
     for directory, experiment in experiments.items():
@@ -86,10 +79,10 @@ def read_ray_directory(
     return sweeps
 
 
-def _experiments(tree: Tree) -> dict[str, _Experiment]:
+def _experiments(tree: Tree, files: Sequence[str]) -> dict[str, _Experiment]:
     """Group the files of a tree into experiments and their trials."""
     found: dict[str, _Experiment] = {}
-    for path in tree.files():
+    for path in files:
         directory, name = posixpath.split(path)
         if _STATE.fullmatch(name):
             found.setdefault(directory, _Experiment()).states.append(path)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from tune_guard.exceptions import SourceError
 from tune_guard.record import Outcome
 from tune_guard.sweeps.readers.files import Tree
 from tune_guard.sweeps.readers.progress import Progress, silent
-from tune_guard.sweeps.readers.ray_directory import read_ray_directory
+from tune_guard.sweeps.readers.ray_directory import read_ray
 
 if TYPE_CHECKING:
     from ray.tune import ResultGrid
@@ -30,7 +31,11 @@ def read_result_grid(grid: ResultGrid, progress: Progress = silent) -> Sweep:
     from fsspec.implementations.arrow import ArrowFSWrapper
 
     tree = Tree(ArrowFSWrapper(grid.filesystem), grid.experiment_path)
-    sweep = read_ray_directory(grid.experiment_path, tree, progress)[0]
+    sweeps = read_ray(grid.experiment_path, tree, tree.files(), progress)
+    if not sweeps:
+        msg = f"{grid.experiment_path} holds no trial any more."
+        raise SourceError(msg)
+    sweep = sweeps[0]
     results = [grid[i] for i in range(len(grid))]
     errors = {_trial_id(result): result.error for result in results if result.error}
     trials = tuple(

@@ -13,7 +13,7 @@ from tune_guard.sweeps.curves import Curve
 from tune_guard.sweeps.sweep import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _LARGEST = 2**1023
 _TENSOR = re.compile(r"tensor\(\[?([^],)]+)\]?[^)]*\)")
@@ -33,6 +33,30 @@ class _Repair:
 
     line: int
     count: int = 0
+
+
+def by_step(
+    rows: Iterable[tuple[int, int, dict[str, Any]]],
+) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """Join neighbouring rows of one step: a training log and its evaluation.
+
+    Args:
+        rows: Line, step and values of each row.
+
+    Example:
+        >>> list(by_step([(1, 10, {"loss": 0.5}), (2, 10, {"eval_loss": 0.6})]))
+        [(1, 10, {'loss': 0.5, 'eval_loss': 0.6})]
+    """
+    current: tuple[int, int, dict[str, Any]] | None = None
+    for line, step, values in rows:
+        if current is not None and current[1] == step:
+            current[2].update(values)
+            continue
+        if current is not None:
+            yield current
+        current = (line, step, dict(values))
+    if current is not None:
+        yield current
 
 
 class RowTable:
