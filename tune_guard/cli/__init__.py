@@ -30,6 +30,7 @@ app.command(
     "tune_guard.cli.report:report", help="Compare why the trials of a sweep ended."
 )
 app.command("tune_guard.cli.replay:replay", help="Tell what a policy would have cut.")
+app.command("tune_guard.cli.alerts:alerts", help="Test alerts; show what waits.")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -16,6 +16,10 @@ SLACK_S = 15.0
 """Added to the window: a message counts where it arrives, which may be later than
 it left, by as long as a request may take."""
 
+LONGEST_SILENCE_S = 3600.0
+"""A silence is believed to end within this. A clock that was set back must not stop
+all messages for ever."""
+
 
 @dataclass(slots=True)
 class _Log:
@@ -48,10 +52,9 @@ class Pace:
         with self._log() as log:
             now, limit = self._clock(), self._limit
             window_s = limit.per_s + SLACK_S
-            # A clock that was set back must not stop all messages.
             recent = [min(t, now) for t in log.left if now - t < window_s]
             log.left = sorted(recent)
-            log.silent_until = min(log.silent_until, now + limit.silence_s)
+            log.silent_until = min(log.silent_until, now + LONGEST_SILENCE_S)
             if log.silent_until > now:
                 return log.silent_until - now
             if len(recent) >= limit.count:

@@ -84,6 +84,7 @@ class Sender:
         self._merge_until = self._retry_at = 0.0
         self._failures = 0
         self._woken, self._closing = threading.Event(), threading.Event()
+        self._never = threading.Event()
         self._end: float | None = None
         self._thread = threading.Thread(
             target=self._run, name=f"tune_guard-{service.mark}", daemon=True
@@ -107,7 +108,7 @@ class Sender:
 
     def _run(self) -> None:
         while self._failures < MOST_FAILURES:
-            self._woken.wait()
+            self._clock.pause(self._woken, threading.TIMEOUT_MAX)
             self._woken.clear()
             while self._outbox.waiting(self._service.mark, 1):
                 if not self._step():
@@ -123,7 +124,8 @@ class Sender:
         if wait > 0.0:
             if self._end is not None and wait > self._end - time.monotonic():
                 return False
-            self._clock.pause(self._closing, wait)
+            closing = self._closing.is_set()
+            self._clock.pause(self._never if closing else self._closing, wait)
             return True
         alerts = self._outbox.waiting(self._service.mark, MOST_MERGED)
         digest = compose(alerts, self._service, self._language)
@@ -164,8 +166,9 @@ class Sender:
             wait = max(wait, PROBE_S)
         self._retry_at = self._clock.time() + wait
         self._outbox.note(self._service.mark, delivery.message)
+        said = delivery.message.rstrip(".")
         self._notices.once(
             f"alerts:{self._service.mark}:{delivery.code or delivery.message}",
-            f"An alert to {self._service.name} was not delivered: {delivery.message}."
+            f"An alert to {self._service.name} was not delivered: {said}."
             " It is kept and tried again; `tune-guard alerts` shows what waits.",
         )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
+
+from tune_guard.record import plain
 
 Language = Literal["en", "zh"]
 LANGUAGES = ("en", "zh")
@@ -167,6 +170,7 @@ def duration(seconds: float, language: Language) -> str:
 
 def number_text(value: Any) -> str:
     """Return a number in six digits, and anything else made harmless."""
-    if isinstance(value, float):
+    if isinstance(value, float) and math.isfinite(value):
         return f"{value:.6g}"
+    value = plain(value)
     return harmless(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import socket
 import threading
@@ -74,29 +75,47 @@ def post(url: str, body: bytes, *, within_s: float) -> Answer:
     Raises:
         WireError: If no answer came in time.
     """
-    connections: list[http.client.HTTPConnection] = []
-    timer = threading.Timer(within_s, _hang_up, [connections])
+    deadline = _Deadline()
+    timer = threading.Timer(within_s, deadline.hang_up)
     timer.daemon = True
     timer.start()
     try:
-        return _post(url, body, connections, within_s)
+        answer = _post(url, body, deadline, within_s)
+    except TimeoutError:
+        raise WireError(_late(url, within_s)) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        late = not timer.is_alive()
-        raise WireError(_why(url, error, within_s if late else None)) from None
+        why = _late(url, within_s) if deadline.passed else _why(url, error)
+        raise WireError(why) from None
     finally:
         timer.cancel()
+    if deadline.passed:
+        # A connection that was hung up looks like an answer that ended.
+        raise WireError(_late(url, within_s))
+    return answer
 
 
-def _post(
-    url: str,
-    body: bytes,
-    connections: list[http.client.HTTPConnection],
-    within_s: float,
-) -> Answer:
+class _Deadline:
+    """Hangs up from another thread: a server that drips never times out a socket."""
+
+    def __init__(self) -> None:
+        self.connections: list[http.client.HTTPConnection] = []
+        self.passed = False
+
+    def hang_up(self) -> None:
+        """End every connection that was opened."""
+        self.passed = True
+        for connection in self.connections:
+            sock: socket.socket | None = connection.sock
+            if sock is not None:
+                with contextlib.suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
+
+
+def _post(url: str, body: bytes, deadline: _Deadline, within_s: float) -> Answer:
     opener = urllib.request.OpenerDirector()
     opener.add_handler(urllib.request.ProxyHandler())
-    opener.add_handler(_Http(connections))
-    opener.add_handler(_Https(connections))
+    opener.add_handler(_Http(deadline))
+    opener.add_handler(_Https(deadline))
     headers = {"Content-Type": "application/json; charset=utf-8"}
     headers["User-Agent"] = USER_AGENT
     request = urllib.request.Request(url, body, headers, method="POST")  # noqa: S310 - the scheme was checked where the URL was read
@@ -111,14 +130,14 @@ def _post(
 class _Http(urllib.request.HTTPHandler):
     """Opens connections that can be hung up from another thread."""
 
-    def __init__(self, connections: list[http.client.HTTPConnection]) -> None:
+    def __init__(self, deadline: _Deadline) -> None:
         super().__init__()
-        self._connections = connections
+        self._deadline = deadline
 
     def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
         def connect(host: str, **more: Any) -> http.client.HTTPConnection:
             connection = http.client.HTTPConnection(host, **more)
-            self._connections.append(connection)
+            self._deadline.connections.append(connection)
             return connection
 
         return self.do_open(connect, request)
@@ -127,46 +146,39 @@ class _Http(urllib.request.HTTPHandler):
 class _Https(urllib.request.HTTPSHandler):
     """The same over TLS."""
 
-    def __init__(self, connections: list[http.client.HTTPConnection]) -> None:
+    def __init__(self, deadline: _Deadline) -> None:
         super().__init__()
-        self._connections = connections
+        self._deadline = deadline
 
     def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
         def connect(host: str, **more: Any) -> http.client.HTTPConnection:
             connection = http.client.HTTPSConnection(host, **more)
-            self._connections.append(connection)
+            self._deadline.connections.append(connection)
             return connection
 
         return self.do_open(connect, request)
 
 
-def _hang_up(connections: list[http.client.HTTPConnection]) -> None:
-    for connection in connections:
-        sock: socket.socket | None = connection.sock
-        if sock is not None:
-            try:
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue
-
-
-def _why(url: str, error: Exception, late_after_s: float | None) -> str:
-    """Say what happened, without the path and query, which hold the secrets."""
+def _place(url: str) -> str:
+    """Name the server without path and query, which hold the secrets."""
     parts = urlsplit(url)
     place = parts.hostname or "the server"
     proxy = urllib.request.getproxies().get(parts.scheme)
     if proxy and not urllib.request.proxy_bypass(place):
         place += f" (through the proxy {urlsplit(proxy).hostname})"
-    if late_after_s is not None or isinstance(error, TimeoutError):
-        return f"{place} gave no whole answer within {late_after_s or 0:.0f} s"
+    return place
+
+
+def _late(url: str, within_s: float) -> str:
+    return f"{_place(url)} gave no whole answer within {within_s:.0f} s"
+
+
+def _why(url: str, error: Exception) -> str:
     cause: Any = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(cause, TimeoutError):
-        return f"{place} did not answer in time"
+        return f"{_place(url)} could not be connected to in time"
     if isinstance(cause, socket.gaierror):
-        return f"the name {place} could not be resolved"
-    return f"{place} could not be reached: {type(cause).__name__} {_brief(cause)}"
-
-
-def _brief(cause: Any) -> str:
-    text = getattr(cause, "strerror", None)
-    return str(text) if text else ""
+        return f"the name {_place(url)} could not be resolved"
+    said = getattr(cause, "strerror", None) or ""
+    kind = type(cause).__name__
+    return f"{_place(url)} could not be reached: {kind} {said}".rstrip()
