@@ -353,6 +353,27 @@ def test_a_record_that_the_storage_refused_is_found_beside_it(sqlite: Path) -> N
     assert load_sweep(sqlite).trials[2].reason == "plateau"
 
 
+@pytest.mark.service
+def test_a_record_kept_in_the_working_directory_names_its_storage(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A study of the same name in another storage is another study."""
+    storage = RDBStorage(server)
+    fill(storage)
+    storage.remove_session()
+    storage.engine.dispose()
+    shown = sa.make_url(server).render_as_string(hide_password=True)
+    lines = [
+        {"storage": place, "study": "study", "trial": 2, **cut(reason=why).metadata()}
+        for place, why in ((shown, "plateau"), ("elsewhere", "divergence"))
+    ]
+    aside = tmp_path / ".tune_guard" / "optuna.jsonl"
+    aside.parent.mkdir()
+    aside.write_text("".join(json.dumps(x) + "\n" for x in lines), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert load_sweep(server).trials[2].reason == "plateau"
+
+
 # ------------------------------------------------------------------- what it holds
 
 

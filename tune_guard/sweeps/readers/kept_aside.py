@@ -16,33 +16,34 @@ _OPTUNA = "optuna.jsonl"
 def kept_aside(source: str, study: str) -> dict[int, Mapping[str, Any]]:
     """Return the attributes that were kept aside for a study, by trial number.
 
-    They lie beside the storage's own file, or in the working directory of the
-    worker that could not store them, which is looked for here and in the home
-    directory.
+    They lie beside the storage's own file, or in the working or home directory of
+    the worker that could not store them, and there they name the storage.
 
     Args:
-        source: Path or URL of the storage.
+        source: Path or URL of the storage, without its password.
 
         study: Name of the study.
     """
     found: dict[int, Mapping[str, Any]] = {}
-    for path in _places(source):
-        for line in _lines(path):
-            entry = from_json(line)
-            if not isinstance(entry, dict) or entry.get("study") != study:
-                continue
-            number = entry.get("trial")
-            if isinstance(number, int):
-                found[number] = entry
+    for folder in (pathlib.Path.home(), pathlib.Path()):
+        for entry in _entries(folder / FALLBACK_FOLDER / _OPTUNA, study):
+            if entry.get("storage") == source:
+                found[entry["trial"]] = entry
+    local = source.removeprefix("sqlite:///")
+    if "://" not in local:
+        # Whatever it was called when it was written: the two were moved together.
+        for entry in _entries(pathlib.Path(f"{local}{FALLBACK_SUFFIX}"), study):
+            found[entry["trial"]] = entry
     return found
 
 
-def _places(source: str) -> Iterator[pathlib.Path]:
-    yield pathlib.Path.home() / FALLBACK_FOLDER / _OPTUNA
-    yield pathlib.Path(FALLBACK_FOLDER, _OPTUNA)
-    local = source.removeprefix("sqlite:///")
-    if "://" not in local:
-        yield pathlib.Path(f"{local}{FALLBACK_SUFFIX}")
+def _entries(path: pathlib.Path, study: str) -> Iterator[dict[str, Any]]:
+    for line in _lines(path):
+        entry = from_json(line)
+        if not isinstance(entry, dict) or entry.get("study") != study:
+            continue
+        if isinstance(entry.get("trial"), int):
+            yield entry
 
 
 def _lines(path: pathlib.Path) -> list[str]:
