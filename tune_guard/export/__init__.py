@@ -1,0 +1,1 @@
+"""Sweeps on the dashboards that a team already has: Prometheus and TensorBoard."""
