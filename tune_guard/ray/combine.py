@@ -24,6 +24,7 @@ from tune_guard.ray.rows import (
     step_of,
     to_row,
 )
+from tune_guard.ray.stopper import GuardStopper
 from tune_guard.ray.stored import pickled
 from tune_guard.record import Outcome
 
@@ -118,14 +119,14 @@ class Combined(Stopper):
         """Ask every criterion about a row. Never raises."""
         self._name_the_lost()
         done = bool(result.get(DONE))
-        if done and record_in(result) is not None:
-            # The last row of a function that returned, shown a second time:
-            # whoever counts rows must not count it twice.
-            return False
+        # The last row of a function that returned is shown a second time: whoever
+        # counts rows must not count it twice.
+        repeated = done and TOP in result
         fired = [
             name
             for name, criterion in self.criteria
-            if self._says_stop(name, partial(criterion, trial_id, result))
+            if (not repeated or isinstance(criterion, GuardStopper))
+            and self._says_stop(name, partial(criterion, trial_id, result))
         ]
         if stamp_of(result) is None:
             result[TOP] = Stamp(RUNNING)
