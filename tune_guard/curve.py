@@ -142,24 +142,30 @@ class Curve:
         """Return the best reading in the newest buckets."""
         return max(self.tops[-buckets:])
 
+    @property
+    def levels(self) -> list[float]:
+        """Level of each bucket: its middle; the reading itself where it has one."""
+        return self.tops if self.width == 1 else self.middles
+
     def middle(self, buckets: int) -> float:
-        """Return the median of the newest buckets' middles."""
-        return median(self.middles[-buckets:])
+        """Return the median level of the newest buckets."""
+        return median(self.levels[-buckets:])
 
     def low(self, buckets: int) -> float:
-        """Return the lowest middle of the newest buckets."""
-        return min(self.middles[-buckets:])
+        """Return the lowest level of the newest buckets."""
+        return min(self.levels[-buckets:])
 
     def quarters(self) -> tuple[float, ...]:
         """Return the median level of each quarter of the history, oldest first.
 
-        Empty while there are fewer than four buckets.
+        The history past the warm-up; empty while it has fewer than four buckets.
         """
-        n, middles = len(self.middles), self.middles
+        levels = self.levels[self.warm // self.width :]
+        n = len(levels)
         if n < 4:  # noqa: PLR2004 - quarters
             return ()
         cuts = (0, n // 4, n // 2, 3 * n // 4, n)
-        return tuple(median(middles[begin:end]) for begin, end in pairwise(cuts))
+        return tuple(median(levels[begin:end]) for begin, end in pairwise(cuts))
 
     def state(self) -> list[Any]:
         """Return the summary as plain values."""

@@ -9,8 +9,15 @@ from typing import ClassVar
 
 from tune_guard.observation import Observation
 from tune_guard.rules.base import Context, Detector, Rule
-from tune_guard.rules.holds import GainKept, Hold, LossLevels, RareReward, RisingAgain
-from tune_guard.rules.progress_holds import check_holds, first_standing
+from tune_guard.rules.curve_holds import (
+    GainKept,
+    LossLevels,
+    RareReward,
+    RateRamp,
+    RisingAgain,
+)
+from tune_guard.rules.holding import check_holds, first_standing
+from tune_guard.rules.holds import Hold
 from tune_guard.rules.windows import buckets, stretch
 from tune_guard.statistics import RobustWindow
 from tune_guard.verdict import Blame, Finding, Tier
@@ -69,8 +76,8 @@ class Divergence(Rule):
     min_history: int = 5
     consecutive: int = 3
     metric: str | None = None
-    start_ratio: float = 0.11
-    holds: tuple[Hold, ...] = (GainKept(), RisingAgain(), RareReward())
+    start_ratio: float = 0.1
+    holds: tuple[Hold, ...] = (GainKept(), RateRamp(), RisingAgain(), RareReward())
 
     def __post_init__(self) -> None:
         self.require_number("factor", 1.0, "5 is five times the usual loss.")
@@ -186,7 +193,8 @@ class _DivergenceDetector(Detector):
         if start is None or last is None or last >= start or not rule.start_ratio:
             return None
         window = buckets(context, rule.start_ratio * stretch(context))
-        if not window or curve.top(window) >= start:
+        compared = curve.count - window * curve.width
+        if not window or compared < len(curve.early) or curve.top(window) >= start:
             return None
         holds = first_standing(rule.holds, observation, context)
         if holds and self.warned:

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from tune_guard.observation import Observation
 from tune_guard.rules.base import Context, Detector, Rule
-from tune_guard.rules.holds import Hold, NothingYet
-from tune_guard.rules.progress_holds import check_holds, first_standing
+from tune_guard.rules.curve_holds import NothingYet
+from tune_guard.rules.holding import check_holds, first_standing
+from tune_guard.rules.holds import Hold
 from tune_guard.rules.windows import buckets
 from tune_guard.verdict import Blame, Finding, Tier
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from tune_guard.rules.base import Context
 
-LEAST_READINGS = 5
+LEAST_READINGS = 6
 """A window never holds fewer readings than this."""
 
 STEADY = 1 / 3
@@ -60,7 +60,7 @@ def stretch(context: Context) -> float:
     """
     steady = steady_by_name(context.metric)
     if steady is None:
-        steady = _is_smooth(context.curve.middles)
+        steady = _is_smooth(context.curve.levels)
     return STEADY if steady else 1.0
 
 
