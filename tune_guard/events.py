@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from tune_guard.observation import SIGNALS, Keys, lookup, to_number
 from tune_guard.record import StopRecord
+
+GPU_SIGNALS = tuple(signal for signal in SIGNALS if signal.startswith("gpu_"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,3 +147,20 @@ def saved_s(time_s: float | None, steps: int, budget_steps: int | None) -> float
     if time_s is None or budget_steps is None or steps <= 0:
         return None
     return max(0.0, time_s / steps * (budget_steps - steps))
+
+
+def gpu_values(report: Mapping[str, Any], keys: Keys) -> dict[str, float]:
+    """Return the GPU telemetry of a report by the name of its signal.
+
+    Example:
+        >>> gpu_values({"gpu_temperature_celsius": 71, "loss": 0.5}, Keys())
+        {'gpu_temperature_celsius': 71.0}
+    """
+    values: dict[str, float] = {}
+    for signal in GPU_SIGNALS:
+        found = [lookup(report, key) for key in keys.aliases(signal)]
+        raw = next((value for value in found if value is not None), None)
+        number = float(raw) if isinstance(raw, bool) else to_number(raw)
+        if number is not None:
+            values[signal] = number
+    return values

@@ -158,6 +158,13 @@ def announce(event: Event) -> None:
         logger.debug("An event could not be announced.", exc_info=True)
 
 
+def is_on() -> bool:
+    """Return whether anybody listens: whether an event is worth making."""
+    if not _decided:
+        return any(map(_is_set, MODULES))
+    return _dispatcher is not None
+
+
 def wants_samples() -> bool:
     """Return whether it is worth making a ``HealthSample``. Never raises."""
     if not _decided:

@@ -205,7 +205,8 @@ def _end(alert: Alert, language: Language) -> list[str]:
     ended = sum(sum(reasons.values()) for reasons in by.values())
     lines += [_outcome(outcome, reasons, language) for outcome, reasons in by.items()]
     if trials > ended:
-        lines.append(f"{words['open']}: {trials - ended}")
+        rest = words["not_cut" if facts.get("process") else "open"]
+        lines.append(f"{rest}: {trials - ended}")
     if facts.get("best_trial"):
         best = {"trial": harmless(facts["best_trial"])}
         best["metric"] = harmless(facts.get("metric", ""))

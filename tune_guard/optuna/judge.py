@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tune_guard.monitor import Monitor
 from tune_guard.optuna import _engine
+from tune_guard.optuna.announcer import Announcer
 from tune_guard.optuna.recorder import Recorder
 from tune_guard.optuna.requeue import HardwareFault, attempt_of, requeue
 from tune_guard.optuna.signals import Watch, Watches
@@ -58,6 +59,7 @@ class Judge:
         self._mark_infeasible = mark_infeasible
         self._most_attempts = most_attempts
         self._recorder = Recorder(notices)
+        self._announcer = Announcer(policy)
         self._watches = Watches()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -101,6 +103,7 @@ class Judge:
             current = _engine.current(trial)
             watch = self._watch(trial.study, current)
             watch.note_device(signals)
+            self._announcer.sample(trial.study, current, step or 0, signals)
             report = {**signals, self._policy.metric: value}
             watch.report(current.intermediate_values, step, report)
         except Exception as error:  # noqa: BLE001 - nothing may raise into a study
@@ -142,6 +145,7 @@ class Judge:
             monitor = Monitor(policy, trial_id=number, notices=self._notices)
             monitor.attempt = attempt_of(trial.user_attrs)
         watch = Watch(monitor, stores_values=len(study.directions) == 1)
+        self._announcer.started(study, trial)
         stored = StopRecord.from_metadata(trial.user_attrs)
         if stored is not None and stored.trial != number:
             self._recorder.clear(study, trial)
@@ -178,6 +182,7 @@ class Judge:
             )
             logger.info("Trial %d: %s", trial.number, _sentence(watch.record))
             stored = self._recorder.store(study, trial, watch.record)
+            self._announcer.ended(study, trial, watch.record)
             if watch.record.blame is Blame.INFRASTRUCTURE:
                 requeue(study, trial, self._most_attempts, self._notices)
             elif stored and self._marks(study):
@@ -215,6 +220,7 @@ class Judge:
             if watch.pruner_says and watch.record is None:
                 watch.record = self._record_of(wrapped, trial, watch)
                 self._recorder.store(study, trial, watch.record)
+                self._announcer.ended(study, trial, watch.record)
             elif watch.record is not None and not watch.pruner_says:
                 watch.record = None
                 self._recorder.clear(study, trial)

@@ -15,6 +15,7 @@ from tune_guard.notices import Notices
 from tune_guard.observation import to_number
 from tune_guard.policy import Policy
 from tune_guard.ray import _engine, outcome
+from tune_guard.ray.announcer import Announcer
 from tune_guard.ray.record_file import RecordFiles
 from tune_guard.ray.rows import (
     DONE,
@@ -62,6 +63,7 @@ class GuardCallback(Callback):
         self._policy = checked_policy(policy, "GuardCallback")
         self._notices = Notices()
         self._files = RecordFiles(self._notices)
+        self._announcer = Announcer(self._policy)
         self._open: dict[str, Trial] = {}
         self._recorded: set[str] = set()
         self._restored: set[str] | None = None
@@ -113,6 +115,13 @@ class GuardCallback(Callback):
         """Complete the last row of a trial, before the loggers write it."""
         if result.get(DONE):
             self._safely(self._complete_row, trial, result)
+        self._safely(self._announcer.sample, trial, result)
+
+    def on_trial_recover(
+        self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
+    ) -> None:
+        """An attempt failed; the trial is tried again."""
+        self._safely(self._announcer.lost, trial)
 
     def on_trial_complete(
         self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
@@ -170,6 +179,7 @@ class GuardCallback(Callback):
         if self._restored and trial_id in self._restored:
             self._restored.discard(trial_id)
             self._files.withdraw(trial)
+        self._announcer.started(trial)
 
     def _complete_row(self, trial: Trial, result: dict[str, Any]) -> None:
         if record_in(result) is not None:
@@ -218,6 +228,7 @@ class GuardCallback(Callback):
                 self._record(trial, outcome.record_of(trial, **fields))
 
     def _record_interrupt(self) -> None:
+        interrupted = bool(self._open)
         for trial in self._open.values():
             record = outcome.record_of(
                 trial,
@@ -227,6 +238,7 @@ class GuardCallback(Callback):
             )
             self._files.write(trial, _content(trial, record, final=False))
         self._open = {}
+        self._announcer.over(interrupted=interrupted)
 
     def _record(self, trial: Trial, record: StopRecord) -> None:
         """Put the record into the last result, the hyperparameters and the file."""
@@ -245,6 +257,7 @@ class GuardCallback(Callback):
         shown = record.reason or str(record.outcome)
         trial.evaluated_params = {**(trial.evaluated_params or {}), REASON: shown}
         self._files.write(trial, _content(trial, record, final=True))
+        self._announcer.ended(trial, record)
         if record.outcome is Outcome.GUARD:
             logger.info("Trial %s: %s", trial.trial_id, record.message)
 
