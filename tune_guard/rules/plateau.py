@@ -9,9 +9,11 @@ from typing import Any, ClassVar, Literal
 from tune_guard.curve import Curve
 from tune_guard.observation import Observation
 from tune_guard.rules.base import Context, Detector, Mode, Rule
+from tune_guard.rules.curve_holds import RareReward
 from tune_guard.rules.holding import check_holds, first_standing
 from tune_guard.rules.holds import Hold
 from tune_guard.rules.progress_holds import (
+    LevelRising,
     NotLearned,
     Progress,
     RateFalling,
@@ -24,6 +26,8 @@ PLATEAU_HOLDS: tuple[Hold, ...] = (
     Young(),
     RateFalling(),
     NotLearned(),
+    RareReward(),
+    LevelRising(),
     StillGaining(),
 )
 _ROUNDING = 1e-12
@@ -40,8 +44,17 @@ class Plateau(Rule):
 
     Holds keep it from cutting a trial that looks done and is not: one whose dry
     spell is short for its age, whose learning rate falls or just fell, that has
-    not learned yet, or whose forecast still gains. ``holds=()`` gives the plain
-    rule.
+    not learned yet, whose rewards come in rare jumps, whose level is rising, or
+    whose forecast still gains. ``holds=()`` gives the plain rule.
+
+    It still cuts good trials: their best is often old when they set the next. Of
+    the top tenth of 268 recorded sweeps (513 of 5,860 trials) ``patience=20``
+    cuts 9.0% before their own best (95% interval 6.8 to 11.8%) and saves 9.5% of
+    the reports; on hyperparameter sweeps alone 10.3% and 8.5%. ``patience=50``
+    cuts 4.3% (2.8 to 6.4%) and saves 4.5%. Without holds, 20 cuts 26.5% (22.9 to
+    30.5%) and saves 21.3%. The drop of a learning rate that is still
+    to come cannot be foreseen: with a staircase schedule, let ``patience`` exceed
+    its longest stair. ``actions={"plateau": "warn"}`` records without cutting.
 
     Args:
         patience: Bad evaluations in a row that stop the trial.
@@ -60,6 +73,10 @@ class Plateau(Rule):
 
     Raises:
         ConfigError: If a value cannot be meant.
+
+    Source: ``patience`` and ``min_delta`` are those of Keras and Lightning; that
+        patience grows with age, from the gain of power laws per logarithm of
+        time. Each hold was kept for what it saves of the top tenth.
 
     Example:
         >>> from tune_guard import Monitor, Policy

@@ -130,6 +130,22 @@ class StillGaining(Hold):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LevelRising(Hold):
+    """Stands while the level rises, though no single reading is a new best.
+
+    The level of the newest quarter of the trial lies above that of one of the
+    two quarters before. Too short a history to say so holds as well.
+    """
+
+    id: ClassVar[str] = "level_rising"
+
+    def stands(self, observation: Observation, context: Context) -> bool:  # noqa: ARG002
+        """Return whether the newest quarter is not the lowest of three."""
+        quarters = context.curve.quarters()
+        return not quarters or quarters[3] > min(quarters[1:3])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Young(Hold):
     """Stands while the dry spell is short for the trial's age.
 

@@ -12,6 +12,7 @@ from tune_guard import Policy
 from tune_guard.exceptions import ConfigError
 from tune_guard.rules import Plateau
 from tune_guard.rules.progress_holds import (
+    LevelRising,
     NotLearned,
     RateFalling,
     StillGaining,
@@ -168,6 +169,14 @@ class TestHolds:
         stopped = stop_step(rule, losses(values), budget_steps=60)
         assert stopped is not None
         assert 50 < stopped < 60
+
+    def test_a_rising_level_holds_the_cut(self) -> None:
+        """One lucky reading is the best; all others still get better."""
+        values = [2.0 - 0.01 * i for i in range(100)]
+        values[30] = 0.5
+        rule = Plateau(patience=20, holds=(LevelRising(),))
+        assert stop_step(rule, losses(values)) is None
+        assert stop_step(plain(patience=20), losses(values)) == 50
 
     def test_warm_up_tells_what_was_learned(self) -> None:
         """What the trial learned in warm-up counts against `not_learned`."""
