@@ -133,3 +133,15 @@ def test_help_and_version_exit_0(words: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, check=False, text=True)
     assert done.returncode == 0
     assert done.stdout
+
+
+def test_a_reader_who_has_seen_enough_is_no_error(sick: str) -> None:
+    """``tune-guard report ... | head -1``: no traceback, as with other programs."""
+    command = [sys.executable, "-m", "tune_guard", "report", sick, *LOSS, "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        _, err = process.communicate()
+    assert (process.returncode, err) == (141, "")

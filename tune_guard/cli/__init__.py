@@ -7,6 +7,8 @@ wrongly or a source cannot be read.
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 from cyclopts import App, CycloptsError
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 CLEAN, FINDINGS, UNUSABLE = 0, 1, 2
+BROKEN_PIPE = 141
+"""What a shell reports of a program that was ended by SIGPIPE."""
 
 app = App(
     name="tune-guard",
@@ -50,6 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TuneGuardError as error:
         talk(str(error))
         return UNUSABLE
+    except BrokenPipeError:
+        # Whoever read along has seen enough: `tune-guard report ... | head`.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+        return BROKEN_PIPE
     return status if isinstance(status, int) else CLEAN
 
 

@@ -69,6 +69,8 @@ class Saved:
     Args:
         steps: Steps saved.
 
+        steps_by: The same by who cut: ``guard``, ``pruner``, ``scheduler``.
+
         time_s: Seconds saved, or None when run times are not known.
 
         share: Share of what the sweep would have cost without the cuts.
@@ -79,6 +81,7 @@ class Saved:
     """
 
     steps: int
+    steps_by: Mapping[str, int]
     time_s: float | None
     share: float
     budget_steps: int
@@ -236,8 +239,7 @@ def _blames(
 def _warnings(sweep: Sweep) -> dict[str, int]:
     """Count the trials that each rule warned about without a cut."""
     counts: Counter[str] = Counter()
-    for trial, record in sweep.records.items():
-        del trial
+    for record in sweep.records.values():
         counts.update({warning.partition("@")[0] for warning in record.warnings})
     return dict(counts.most_common())
 
@@ -253,9 +255,13 @@ def _saved(sweep: Sweep, unit: Literal["s", "steps"], spent: float) -> Saved | N
     if unit == "s":
         paces = [(t.time_s or 0.0) / t.steps_run if t.steps_run else 0.0 for t in cut]
         time_s = sum(steps * pace for steps, pace in zip(left, paces, strict=True))
+    by_outcome: Counter[str] = Counter()
+    for trial, steps in zip(cut, left, strict=True):
+        by_outcome[str(trial.outcome)] += steps
     saved = sum(left) if time_s is None else time_s
     return Saved(
         steps=sum(left),
+        steps_by=dict(by_outcome),
         time_s=time_s,
         share=saved / (spent + saved) if spent + saved else 0.0,
         budget_steps=budget,

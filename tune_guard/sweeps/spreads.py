@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import math
 import statistics
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -44,6 +43,8 @@ Spread = NumberSpread | ChoiceSpread
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     """One hyperparameter behind a reason, beside the healthy trials.
+
+    Trials that left it unset do not count: a conditional hyperparameter.
 
     Args:
         name: Name of the hyperparameter.
@@ -112,8 +113,12 @@ def _parameter(
 
 
 def _values(name: str, trials: Iterable[Trial]) -> list[Any]:
-    values = (trial.params[name] for trial in trials if name in trial.params)
-    return [v for v in values if not (isinstance(v, float) and math.isnan(v))]
+    """Return the values that were set: a conditional parameter may be left out.
+
+    Optuna leaves it out, a Ray space has None in its place.
+    """
+    values = (trial.params.get(name) for trial in trials)
+    return [v for v in values if v is not None and v == v]  # noqa: PLR0124 - no NaN
 
 
 def _is_number(value: object) -> bool:
@@ -132,8 +137,12 @@ def _number_spread(values: Sequence[float]) -> Spread:
     )
 
 
+def _word(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
 def _choice_spread(values: Sequence[object]) -> Spread:
-    counts = Counter(map(str, values))
+    counts = Counter(map(_word, values))
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ChoiceSpread(count=len(values), counts=dict(ordered))
 
@@ -148,7 +157,7 @@ def _numbers_apart(behind: Sequence[float], healthy: Sequence[float]) -> float:
 
 
 def _choices_apart(behind: Sequence[object], healthy: Sequence[object]) -> float:
-    left, right = Counter(map(str, behind)), Counter(map(str, healthy))
+    left, right = Counter(map(_word, behind)), Counter(map(_word, healthy))
     return 0.5 * sum(
         abs(left[choice] / len(behind) - right[choice] / len(healthy))
         for choice in {*left, *right}

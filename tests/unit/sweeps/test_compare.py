@@ -186,6 +186,15 @@ def test_a_parameter_that_only_some_have_is_compared_where_it_is() -> None:
     assert (momentum.name, momentum.behind.count) == ("momentum", 5)
 
 
+def test_a_parameter_that_is_none_where_it_is_not_used_is_a_number() -> None:
+    """A Ray space has None in the place of a conditional hyperparameter."""
+    sick = cut(6, params=lambda i: {"momentum": float(i) if i else None})
+    healthy = trials_of(5, params={"momentum": 0.5})
+    (momentum,) = group(compared(healthy, sick), "non_finite").parameters or ()
+    assert isinstance(momentum.behind, NumberSpread)
+    assert (momentum.behind.count, momentum.behind.lowest) == (5, 1.0)
+
+
 def test_mixed_kinds_of_values_are_choices() -> None:
     """A number among texts is a choice."""
     sick = cut(5, params=lambda i: {"depth": "auto" if i else 3})
@@ -221,8 +230,17 @@ def test_savings_go_up_to_the_longest_healthy_trial() -> None:
     saved = compared(trials_of(2), cut(3)).saved
     assert saved is not None
     assert (saved.steps, saved.budget_steps) == (24, 10)
+    assert saved.steps_by == {"guard": 24}
     assert saved.share == pytest.approx(24 / 50)
     assert saved.basis == "the longest of 2 that ran through"
+
+
+def test_savings_are_told_apart_by_who_cut() -> None:
+    """The guard saves on sick trials, a pruner on those that others outran."""
+    pruned = trials_of(1, Outcome.PRUNER, reason="pruner:MedianPruner", steps_run=4)
+    saved = compared(trials_of(2), cut(1), pruned).saved
+    assert saved is not None
+    assert saved.steps_by == {"guard": 8, "pruner": 6}
 
 
 def test_a_known_budget_goes_before_it() -> None:

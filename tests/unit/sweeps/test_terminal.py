@@ -72,7 +72,7 @@ def shown(found: Comparison, width: int = 100) -> str:
 @pytest.mark.parametrize(
     "part",
     [
-        "x: 12 trials, 7 min 01 s of compute",
+        "x (ray): 12 trials, 7 min 01 s of compute",
         "non_finite",
         "config",
         "Hyperparameters behind non_finite",

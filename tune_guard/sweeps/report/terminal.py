@@ -55,7 +55,8 @@ def show(comparison: Comparison, console: Console) -> None:
 def _headline(comparison: Comparison) -> str:
     name = comparison.name or comparison.source
     spent = amount(comparison.compute, comparison.unit)
-    said = f"{name}: {counted(comparison.trials)}, {spent} of compute"
+    trials = counted(comparison.trials)
+    said = f"{name} ({comparison.engine}): {trials}, {spent} of compute"
     if comparison.without_compute:
         said += f" (not known of {counted(comparison.without_compute)})"
     return said
@@ -172,6 +173,9 @@ def _savings(saved: Saved | None) -> str:
     if saved is None:
         return "Compute saved: none, or too little to say."
     spent = f"{saved.steps:,} steps"
+    if len(saved.steps_by) > 1:
+        parts = [f"{who} {steps:,}" for who, steps in saved.steps_by.items()]
+        spent += f" ({', '.join(parts)})"
     if saved.time_s is not None:
         spent += f", {amount(saved.time_s, 's')}"
     return (
