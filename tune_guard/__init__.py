@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tune_guard.space import Space
     from tune_guard.sweeps import Sweep, load_sweep
     from tune_guard.verdict import Blame, Finding, Level, Tier, Verdict
+    from tune_guard.worker import TrialGuard
 
 _HOMES = {
     "Blame": "verdict",
@@ -36,6 +37,7 @@ _HOMES = {
     "StopRecord": "record",
     "Sweep": "sweeps",
     "Tier": "verdict",
+    "TrialGuard": "worker",
     "TuneGuardError": "exceptions",
     "Verdict": "verdict",
     "load_sweep": "sweeps",
@@ -57,6 +59,7 @@ __all__ = [
     "StopRecord",
     "Sweep",
     "Tier",
+    "TrialGuard",
     "TuneGuardError",
     "Verdict",
     "load_sweep",

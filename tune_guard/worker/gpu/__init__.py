@@ -1,0 +1,1 @@
+"""The GPU that a process trains on, read through NVML."""

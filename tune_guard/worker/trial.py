@@ -1,0 +1,203 @@
+"""One trial as its worker sees it: steps and reports judged, alone or with others."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from tune_guard.notices import Notices
+from tune_guard.observation import lookup, to_number
+from tune_guard.policy import Policy
+from tune_guard.record import StopRecord
+from tune_guard.verdict import HEALTHY, Verdict
+from tune_guard.worker import stamp
+from tune_guard.worker.machine import Machine
+from tune_guard.worker.pace import Pace
+from tune_guard.worker.ranks import Ranks
+from tune_guard.worker.reader import Given, StepReader
+from tune_guard.worker.settings import Options
+from tune_guard.worker.steps import StepWatch
+from tune_guard.worker.streams import Streams
+
+STATE_VERSION = 1
+
+
+class WatchedTrial:
+    """Judge a trial's steps and reports, and write its rows. Never raises.
+
+    Args:
+        policy: The rules, with a known mode.
+
+        options: How it is watched.
+
+        trial_id: Names the trial in records.
+
+        first_step: Number of the first report.
+
+        notices: Where trouble is named.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        options: Options,
+        *,
+        trial_id: str,
+        first_step: int,
+        notices: Notices,
+    ) -> None:
+        self.policy = policy
+        self.reports = first_step
+        self._by_step = options.unit == "step"
+        self._notices = notices
+        self._host, self._gpu_uuid = socket.gethostname(), ""
+        self._last: dict[str, Any] = {}
+        self._columns: dict[str, None] = {}
+        self.streams = Streams(
+            policy, unit=options.unit, trial_id=trial_id, notices=notices
+        )
+        self.ranks = Ranks(deciding_rank=options.deciding_rank, notices=notices)
+        self.pace = Pace()
+        self.steps = StepWatch(
+            policy,
+            self.streams,
+            reader=StepReader(
+                notices, trace=options.trace, accumulate=options.accumulate
+            ),
+            machine=Machine(options.gpu, self.pace, notices),
+            pace=self.pace,
+            notices=notices,
+            sync=options.sync,
+        )
+
+    @property
+    def verdict(self) -> Verdict:
+        """The newest verdict; a stop is final."""
+        return self.streams.verdict
+
+    def check_step(self, loss: Any, given: Given, step: int | None) -> Verdict:
+        """Judge an optimizer step, together with the other ranks."""
+        if self.verdict.stop:
+            return self.verdict
+        verdict: Verdict | None = HEALTHY
+        try:
+            verdict = self.steps.take(step, loss, given)
+        except Exception as error:  # noqa: BLE001 - nothing may raise into a training
+            self.trouble("step", error)
+        return HEALTHY if verdict is None else self._agreed(verdict)
+
+    def check_report(
+        self, metrics: Mapping[str, Any], step: int | None
+    ) -> tuple[Verdict, dict[str, Any], int]:
+        """Judge a report; return the verdict, the row to send, and its step."""
+        at = self._number(step)
+        if self.verdict.stop:
+            return self.verdict, self._stamped(dict(metrics)), at
+        verdict, row = HEALTHY, dict(metrics)
+        try:
+            verdict = self.steps.finish()
+            row = self._row(metrics)
+            if not verdict.stop:
+                verdict = self.streams.report(at, row)
+            self._last = dict(metrics)
+        except Exception as error:  # noqa: BLE001 - nothing may raise into a training
+            self.trouble("report", error)
+        self.pace.interrupt()
+        self.reports = at + 1
+        return self._agreed(verdict), self._stamped(row), at
+
+    def _number(self, step: int | None) -> int:
+        if step is not None:
+            return step
+        steps = self.steps.count
+        return steps - 1 if self._by_step and steps else self.reports
+
+    def _row(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
+        """Add the health signals; a column that was there once stays."""
+        health = self.steps.health()
+        self._columns |= dict.fromkeys(health)
+        values = {key: _sendable(value) for key, value in metrics.items()}
+        return {**dict.fromkeys(self._columns), **health, **values}
+
+    def last_row(self) -> dict[str, Any]:
+        """Return the row that tells of a stop between two reports.
+
+        It repeats the last report, because engines want the metric in every row;
+        a metric of a training that went non-finite is none.
+        """
+        row = self._row(self._last)
+        known = to_number(lookup(self._last, self.policy.metric))
+        if known is None or self.verdict.reason == "non_finite":
+            row[self.policy.metric] = float("nan")
+        return self._stamped(row)
+
+    def _stamped(self, row: dict[str, Any]) -> dict[str, Any]:
+        if self.verdict.stop:
+            return {**row, stamp.TOP: stamp.of(self.record())}
+        return {**row, stamp.TOP: stamp.running(warned=self.streams.warned)}
+
+    def _agreed(self, mine: Verdict) -> Verdict:
+        """Return what all ranks agree on; alone, one's own."""
+        if not self.ranks.shared:
+            return mine
+        told = self.ranks.share(
+            mine, host=self._host, gpu_uuid=self.steps.machine.gpu_uuid
+        )
+        if told.verdict.stop:
+            self.streams.adopt(told.verdict)
+            self._host, self._gpu_uuid = told.host, told.gpu_uuid
+        elif mine.stop:
+            self.streams.forgive()
+        return told.verdict
+
+    def record(self) -> StopRecord:
+        """Return the record of the present verdict."""
+        gpu_uuid = self._gpu_uuid or self.steps.machine.gpu_uuid
+        return self.streams.record(host=self._host, gpu_uuid=gpu_uuid)
+
+    def trouble(self, what: str, error: Exception) -> None:
+        """Say once what could not be done."""
+        self._notices.once(
+            f"worker:{what}:{type(error).__name__}",
+            f"The guard could not take a {what} ({error!r}): training goes on, and"
+            " this is not judged.",
+        )
+
+    def close(self) -> None:
+        """Judge what is still on its way, and let go of the machine and the model."""
+        try:
+            self.steps.finish()
+            self.steps.machine.close()
+            self.steps.reader.close()
+            self.ranks.close()
+        except Exception as error:  # noqa: BLE001 - nothing may raise into a training
+            self.trouble("close", error)
+
+    def state(self) -> dict[str, Any]:
+        """Return what decides later verdicts, as plain values."""
+        return {
+            "version": STATE_VERSION,
+            "steps": self.steps.count,
+            "reports": self.reports,
+            "streams": self.streams.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over a state. What cannot be read starts anew, named once."""
+        try:
+            if state["version"] != STATE_VERSION:
+                self._notices.once("state", "A state of another version: not used.")
+                return
+            self.streams.restore(state["streams"])
+            self.steps.count, self.reports = int(state["steps"]), int(state["reports"])
+        except Exception as error:  # noqa: BLE001 - a damaged state must not end a trial
+            self.trouble("state", error)
+
+
+def _sendable(value: Any) -> Any:
+    """Return a tensor of one element as a number: engines refuse tensors."""
+    if not hasattr(value, "detach"):
+        return value
+    number = to_number(value.detach())
+    return value if number is None else number
