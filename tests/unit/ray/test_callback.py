@@ -104,6 +104,8 @@ def test_a_trial_is_recorded_once(trial: FakeTrial) -> None:
     callback.on_trial_complete(**hooks([trial], trial))
     text = file_of(trial).read_text()
     trial.status = "TERMINATED"
+    trial.run_metadata.last_result = {"loss": 0.5, "training_iteration": 2}
+    callback.on_trial_complete(**hooks([trial], trial))
     callback.on_step_end(**hooks([trial]))
     callback.on_experiment_end(trials=[trial])
     assert file_of(trial).read_text() == text

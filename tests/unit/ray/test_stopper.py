@@ -19,6 +19,7 @@ from tune_guard.policy import DEFAULT
 from tune_guard.ray import GuardStopper
 from tune_guard.ray.open_trials import OpenTrial
 from tune_guard.ray.rows import Stamp, stamp_of
+from tune_guard.ray.stored import pickled
 from tune_guard.rules.base import Context, Detector, Rule
 from tune_guard.verdict import Finding
 
@@ -207,6 +208,17 @@ def test_the_duplicate_last_row_is_not_judged_again() -> None:
         "",
     )
     assert json.loads(last["tune_guard"]["detail"])["outcome"] == "completed"
+
+
+def test_the_duplicate_of_an_only_row_is_no_retry() -> None:
+    """It looks like a first row after a restart, but it is the same row."""
+    stopper = counting(2)
+    only = row(1)
+    stopper("t", only)
+    only["done"] = True
+    stopper("t", only)
+    detail = json.loads(only["tune_guard"]["detail"])
+    assert (only["tune_guard"]["status"], detail["attempt"]) == ("healthy", 1)
 
 
 def test_a_duplicate_of_a_trial_that_was_let_go_revives_nothing() -> None:
@@ -448,6 +460,17 @@ def test_a_policy_class_of_another_version_is_read_from_its_yaml() -> None:
     again = GuardStopper.__new__(GuardStopper)
     again.__setstate__(state)
     assert cut_at(again, [row(1, math.nan)]) == 1
+
+
+def test_yaml_goes_first_where_another_version_stored_the_policy() -> None:
+    """A class that changed may be unpickled without an error, and be wrong."""
+    stopper = GuardStopper(POLICY)
+    state = stopper.__getstate__()
+    wrong = Policy.default("other", "max")
+    packed = {**state["policy"], "exact": pickled(wrong), "package": "9"}
+    again = GuardStopper.__new__(GuardStopper)
+    again.__setstate__({**state, "policy": packed})
+    assert again._trials.policy == POLICY
 
 
 def test_one_trial_whose_state_is_damaged_starts_anew_alone() -> None:
