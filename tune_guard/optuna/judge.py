@@ -11,10 +11,11 @@ from tune_guard.monitor import Monitor
 from tune_guard.optuna import _engine
 from tune_guard.optuna.announcer import Announcer
 from tune_guard.optuna.recorder import Recorder
-from tune_guard.optuna.requeue import HardwareFault, attempt_of, requeue
+from tune_guard.optuna.requeue import attempt_of, requeue
 from tune_guard.optuna.signals import Watch, Watches
 from tune_guard.record import Outcome, StopRecord
 from tune_guard.verdict import Blame, Level
+from tune_guard.worker.faults import HardwareFault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,6 +124,18 @@ class Judge:
         except Exception as error:  # noqa: BLE001 - nothing may raise into a study
             self._trouble(-1 if trial is None else trial.number, error)
 
+    def cut(self, trial: Trial, record: StopRecord) -> None:
+        """Take over a cut that the training loop decided. Never raises."""
+        try:
+            current = _engine.current(trial)
+            watch = self._watch(trial.study, current)
+            if not watch.is_cut:
+                attempt = attempt_of(current.user_attrs)
+                mine = replace(record, trial=str(trial.number), attempt=attempt)
+                self._record_cut(trial.study, current, watch, mine)
+        except Exception as error:  # noqa: BLE001 - nothing may raise into a study
+            self._trouble(trial.number, error)
+
     def sentence(self, trial: Trial) -> str:
         """Say why the trial was cut; empty when it was not."""
         trial_id = _engine.trial_id_of(_engine.current(trial))
@@ -177,21 +190,27 @@ class Judge:
     def _cut(self, study: Study, trial: FrozenTrial, watch: Watch) -> None:
         """Record the guard's verdict once, and tell the search whose fault it was."""
         if not watch.is_cut and watch.monitor is not None:
-            watch.record = watch.monitor.record(
+            record = watch.monitor.record(
                 host=socket.gethostname(), gpu_uuid=watch.gpu_uuid
             )
-            logger.info("Trial %d: %s", trial.number, _sentence(watch.record))
-            stored = self._recorder.store(study, trial, watch.record)
-            self._announcer.ended(study, trial, watch.record)
-            if watch.record.blame is Blame.INFRASTRUCTURE:
-                requeue(study, trial, self._most_attempts, self._notices)
-            elif stored and self._marks(study):
-                self._recorder.mark_infeasible(study, trial)
-        record = watch.record
-        if record is not None and record.blame is Blame.INFRASTRUCTURE:
+            self._record_cut(study, trial, watch, record)
+        if watch.record is not None and watch.record.blame is Blame.INFRASTRUCTURE:
+            record = watch.record
             where = " ".join(filter(None, (record.host, record.gpu_uuid)))
             msg = f"{_sentence(record)} [{where}]"
             raise HardwareFault(msg, record)
+
+    def _record_cut(
+        self, study: Study, trial: FrozenTrial, watch: Watch, record: StopRecord
+    ) -> None:
+        watch.record = record
+        logger.info("Trial %d: %s", trial.number, _sentence(record))
+        stored = self._recorder.store(study, trial, record)
+        self._announcer.ended(study, trial, record)
+        if record.blame is Blame.INFRASTRUCTURE:
+            requeue(study, trial, self._most_attempts, self._notices)
+        elif stored and self._marks(study):
+            self._recorder.mark_infeasible(study, trial)
 
     def _marks(self, study: Study) -> bool:
         if self._mark_infeasible == "auto":

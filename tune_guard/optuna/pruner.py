@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import BaseTrial, FrozenTrial, Trial
 
+    from tune_guard.record import StopRecord
+
 
 class GuardPruner(BasePruner):
     """Cut a trial because it is sick, say why, and leave the rest to a pruner.
@@ -176,6 +178,21 @@ class GuardPruner(BasePruner):
         if running is None or running is not trial:
             return bool(trial.should_prune())
         return self._home(running).prune(running.study, _engine.frozen(running))
+
+    def cut(self, trial: BaseTrial, record: StopRecord) -> None:
+        """Cut a trial for a reason that was found elsewhere, such as on the GPU.
+
+        The reason is stored at once; :meth:`should_prune` says yes from then on.
+        Never raises.
+
+        Args:
+            trial: The running trial. For a fixed or frozen one nothing happens.
+
+            record: Why.
+        """
+        running = _engine.live(trial)
+        if running is not None:
+            self._home(running).cut(running, record)
 
     def pruned(self, trial: BaseTrial) -> TrialPruned:
         """Return the exception to raise: it says why, in one sentence."""

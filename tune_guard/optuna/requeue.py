@@ -13,41 +13,12 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
     from tune_guard.notices import Notices
-    from tune_guard.record import StopRecord
 
 RETRY_OF = "tune_guard/retry_of"
 """User attribute of a re-queued trial: number of the trial that it repeats."""
 
 ATTEMPT = "tune_guard/attempt"
 """User attribute of a re-queued trial: which run of the parameters it is, from 2."""
-
-
-class HardwareFault(RuntimeError):  # noqa: N818 - it says what happened
-    """The machine broke the trial, not the hyperparameters.
-
-    It is raised from ``should_prune`` so that Optuna marks the trial as failed,
-    from which no sampler learns. Name it in ``study.optimize(..., catch=...)``
-    so that the study goes on; its parameters are queued again by themselves.
-
-    Args:
-        message: What was seen, on which host.
-
-        record: The stored record.
-
-    Example:
-        >>> import optuna
-        >>> from tune_guard.optuna import GuardPruner, HardwareFault
-        >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
-        >>> study = optuna.create_study(pruner=GuardPruner())
-        >>> study.optimize(lambda trial: 0.0, n_trials=1, catch=(HardwareFault,))
-    """
-
-    def __init__(self, message: str, record: StopRecord | None = None) -> None:
-        super().__init__(message, record)
-        self.record = record
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
 
 def attempt_of(user_attrs: Mapping[str, Any]) -> int:

@@ -19,6 +19,8 @@ from ray.tune.result import TRIAL_ID
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.stopper import CombinedStopper, NoopStopper, Stopper, TimeoutStopper
 
+from tune_guard.record import StopRecord
+
 _DEEPEST = 16
 _KIND = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|Exit|Interrupt|Died))\b[:(]?")
 
@@ -116,10 +118,23 @@ def error_of(trial: Trial) -> tuple[str, str, bool]:
     return (kind, text, machine) if kind else (*_written_error(trial), False)
 
 
-def _pickled_error(path: str | None) -> tuple[str, str, bool]:
+def fault_of(trial: Trial) -> StopRecord | None:
+    """Return the record that a HardwareFault of the worker carries, if it was one."""
+    cause = getattr(_load_error(trial.pickled_error_file), "cause", None)
+    record = getattr(cause, "record", None)
+    return record if isinstance(record, StopRecord) else None
+
+
+def _load_error(path: str | None) -> Any:
     try:
-        error = cloudpickle.loads(Path(path or "").read_bytes())
+        return cloudpickle.loads(Path(path or "").read_bytes())
     except Exception:  # noqa: BLE001 - whatever a user's exception does when loaded
+        return None
+
+
+def _pickled_error(path: str | None) -> tuple[str, str, bool]:
+    error = _load_error(path)
+    if error is None:
         return "", "", False
     machine = isinstance(error, (RayActorError, WorkerCrashedError))
     if isinstance(error, RayTaskError) and error.cause is not None:

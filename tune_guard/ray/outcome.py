@@ -88,6 +88,11 @@ def _criterion(name: str, message: str) -> dict[str, Any]:
 
 def error_fields(trial: Trial) -> dict[str, Any]:
     """Return the fields of a record for a trial that failed for good."""
+    fault = _engine.fault_of(trial)
+    if fault is not None:
+        names = ("reason", "outcome", "step", "blame", "metric", "value", "threshold")
+        kept = {name: getattr(fault, name) for name in names}
+        return {**kept, "message": fault.message, "gpu_uuid": fault.gpu_uuid}
     kind, text, machine = _engine.error_of(trial)
     text = " ".join(text.split())
     return {

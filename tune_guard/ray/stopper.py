@@ -26,6 +26,8 @@ from tune_guard.ray.rows import (
     to_row,
 )
 from tune_guard.ray.stored import pack_policy, unpack_policy
+from tune_guard.ray.worker_stop import completed, told_by_worker
+from tune_guard.record import StopRecord
 from tune_guard.verdict import HEALTHY
 
 STATE_VERSION = 1
@@ -83,6 +85,9 @@ class GuardStopper(Stopper):
             Whether Ray is to stop the trial.
         """
         try:
+            told = told_by_worker(result)
+            if told is not None:
+                return self._take_over(trial_id, result, told)
             if result.get(DONE):
                 self._finish(trial_id, result)
                 return False
@@ -121,6 +126,16 @@ class GuardStopper(Stopper):
         if result.get(CHECKPOINTED):
             monitor.keyframe()
         return False
+
+    def _take_over(
+        self, trial_id: str, result: dict[str, Any], record: StopRecord
+    ) -> bool:
+        """Stop a trial that its worker found sick, for the worker's reason."""
+        trial = self._awake.get(trial_id) or self._trials.open(trial_id, result)
+        trial.follow(self._odd_step(result), result)
+        result[TOP] = Stamp(to_row(completed(record, trial_id, trial.monitor)))
+        self._trials.free(trial_id)
+        return True
 
     def _odd_step(self, result: Mapping[str, Any]) -> int | None:
         """Return a step that is no plain integer; None when there is none."""

@@ -8,8 +8,11 @@ from tune_guard.record import StopRecord
 class HardwareFault(RuntimeError):  # noqa: N818 - it says what happened
     """The machine broke the trial, not the hyperparameters.
 
-    It is raised in the worker so that the engine tries the trial again elsewhere
-    and the search algorithm learns nothing from it.
+    It is raised in the worker, so that the search algorithm learns nothing from
+    the trial and it is tried again elsewhere: in Ray by ``max_failures``. In
+    Optuna it is raised from ``should_prune`` and marks the trial as failed; its
+    parameters are queued again by themselves. Name it in
+    ``study.optimize(..., catch=...)`` so that the study goes on.
 
     Args:
         message: What was seen, on which host and GPU.
@@ -17,8 +20,11 @@ class HardwareFault(RuntimeError):  # noqa: N818 - it says what happened
         record: The record of the stop.
 
     Example:
-        >>> HardwareFault("the GPU is lost [node-7]").record is None
-        True
+        >>> import optuna
+        >>> from tune_guard.optuna import GuardPruner, HardwareFault
+        >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
+        >>> study = optuna.create_study(pruner=GuardPruner())
+        >>> study.optimize(lambda trial: 0.0, n_trials=1, catch=(HardwareFault,))
     """
 
     def __init__(self, message: str, record: StopRecord | None = None) -> None:
