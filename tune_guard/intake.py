@@ -112,8 +112,8 @@ def _whole(step: object) -> int | None:
 
 
 def _plain_marker(marker: object) -> str | float | None:
-    """Return a marker that can be compared and stored; NaN is no marker."""
+    """Return a marker that can be compared and stored: a text or a finite number."""
     if isinstance(marker, (str, bool)):
         return marker
     number = to_number(marker)
-    return None if number is None or math.isnan(number) else number
+    return number if number is not None and math.isfinite(number) else None

@@ -45,14 +45,15 @@ def phased_curves(draw: st.DrawFn) -> list[float]:
 
 
 scalars = st.none() | st.booleans() | st.integers() | any_float | st.text(max_size=8)
-json_values = st.recursive(
-    scalars,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
+
+
+def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    keys = st.text(max_size=5)
+    lists = st.lists(inner, max_size=3)
+    return scalars | lists | st.dictionaries(keys, inner, max_size=3)
+
+
+json_values = _nested(_nested(scalars))
 signal_keys = st.sampled_from([*SIGNALS, "score", " score", "a/b", "a", "b", "epoch"])
 reports = st.dictionaries(signal_keys | st.text(max_size=5), json_values, max_size=8)
 

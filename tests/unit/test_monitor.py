@@ -323,6 +323,7 @@ def test_signals_between_reports_count_for_the_last_step() -> None:
         [False, False, True, True],
         [np.int64(0), 0, 5.0, torch.tensor(5)],
         [0, None, 5, math.nan],
+        [0, math.inf, 5, -math.inf],
     ],
     ids=str,
 )
