@@ -575,7 +575,7 @@ def test_a_monitor_can_be_pickled_and_copied_mid_stream() -> None:
 BROKEN = [None, "x", [], [1], {}, -1, math.nan, True, [None] * 10, {"a": {}}, 10**400]
 
 
-@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: reprlib.repr(broken))
+@pytest.mark.parametrize("broken", BROKEN, ids=reprlib.repr)
 @pytest.mark.parametrize("key", sorted(watch().state()))
 def test_a_state_with_a_broken_field_never_stops_the_judging(
     key: str, broken: object
@@ -609,7 +609,7 @@ def test_a_state_of_another_kind_starts_anew_and_is_named(state: Any) -> None:
     assert feed(monitor, {0: math.nan}) == [0]
 
 
-@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: reprlib.repr(broken))
+@pytest.mark.parametrize("broken", BROKEN, ids=reprlib.repr)
 def test_one_rule_with_a_broken_state_starts_anew_alone(broken: object) -> None:
     """The other rules keep their counts."""
     saved = watch(NonFinite(), Plateau(patience=3, holds=()))
