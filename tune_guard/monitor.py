@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tune_guard.curve import Curve
 from tune_guard.exceptions import brief
@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 
 _MOST_WARNINGS = 8
 _MOST_KEYFRAMES = 2
+
+
+class Witness(Protocol):
+    """Whoever keeps what a monitor saw. It lives in this process: no state holds it."""
+
+    def see(self, monitor: Monitor, observation: Observation) -> None:
+        """Take an observation that is about to be judged. Must not raise."""
+
+    def forget(self) -> None:
+        """Drop everything: the monitor goes on from another state."""
 
 
 class Monitor:
@@ -58,6 +68,7 @@ class Monitor:
         self.policy = policy.checked()
         self.trial_id = trial_id
         self.notices = Notices() if notices is None else notices
+        self.witness: Witness | None = None
         self._intake = Intake(policy, self.notices)
         self._start_anew()
 
@@ -103,7 +114,12 @@ class Monitor:
         )
 
     def _name_of(self, signal: str) -> str:
-        return self._intake.reader.names.get(signal, signal)
+        return self.names.get(signal, signal)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Under which key each signal was reported last; messages name it."""
+        return self._intake.reader.names
 
     @property
     def last_step(self) -> int | None:
@@ -135,6 +151,15 @@ class Monitor:
             return HEALTHY
         if observation is None:
             return HEALTHY
+        if self.witness is not None:
+            self.witness.see(self, observation)
+        return self.take(observation)
+
+    def take(self, observation: Observation) -> Verdict:
+        """Judge an observation that was read before, such as a stored one.
+
+        Reports go to :meth:`observe`, which passes over those that say nothing new.
+        """
         self._account(observation)
         self.verdict = self._judge(observation)
         return self.verdict
@@ -221,6 +246,8 @@ class Monitor:
         """
         self.attempt += 1
         self.verdict = HEALTHY
+        if self.witness is not None:
+            self.witness.forget()
         seen, first = self._intake.last_step, self._intake.first_step
         if config_changed or seen is None or first is None or step <= first:
             self._forget_curve()
@@ -272,6 +299,8 @@ class Monitor:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over a state. What cannot be read starts anew, named once."""
+        if self.witness is not None:
+            self.witness.forget()
         try:
             checked = check_state(state)
             self._load(checked)
