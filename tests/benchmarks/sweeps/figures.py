@@ -69,7 +69,9 @@ def summary(rows: pd.DataFrame) -> dict[str, str]:
         "sick saved": _share(total.sick_saved, total.sick_reports),
         "sup. sick": _share(supervised.sick_saved.sum(), supervised.sick_reports.sum()),
         "reward sick": _share(reward.sick_saved.sum(), reward.sick_reports.sum()),
-        "non-finite": _share(total.dead_saved, total.dead_reports),
+        "dead losses": _share(
+            supervised.dead_saved.sum(), supervised.dead_reports.sum()
+        ),
         "premature": _share(total.premature, total.trials),
     }
 
