@@ -96,7 +96,7 @@ class Rule:
         """Raise unless the parameter is a finite number of at least ``least``."""
         value = getattr(self, name)
         real = isinstance(value, (int, float)) and not isinstance(value, bool)
-        ok = real and least <= value < math.inf
+        ok = real and math.isfinite(value) and value >= least
         self.require(ok, name, f">= {least:g}" if real else "a number", advice)
 
 
@@ -172,6 +172,8 @@ class Detector:
 def _stored(value: Any) -> Any:
     if isinstance(value, RobustWindow):
         return list(value.values)
+    if isinstance(value, dict):
+        return dict(value)
     return list(value) if isinstance(value, (deque, list)) else value
 
 
@@ -188,7 +190,7 @@ def _restored(fresh: Any, value: Any) -> Any:
         return RobustWindow(fresh.values.maxlen or 1, value)
     if isinstance(fresh, deque):
         return deque(value, fresh.maxlen)
-    return list(value) if isinstance(value, list) else value
+    return _stored(value)
 
 
 def _fits(fresh: Any, value: Any) -> bool:
@@ -196,6 +198,10 @@ def _fits(fresh: Any, value: Any) -> bool:
         numbers = isinstance(value, list) and all(isinstance(v, _PLAIN) for v in value)
         fixed = isinstance(fresh, list) and len(fresh) > 0
         return numbers and not (fixed and len(value) != len(fresh))
-    if fresh is None or isinstance(fresh, str):
-        return isinstance(value, (str, list, *_PLAIN))
-    return isinstance(value, _PLAIN)
+    if isinstance(fresh, dict):
+        return isinstance(value, dict) and all(
+            isinstance(k, str) and isinstance(v, _PLAIN) for k, v in value.items()
+        )
+    if isinstance(fresh, str):
+        return isinstance(value, str)
+    return isinstance(value, (list, *_PLAIN) if fresh is None else _PLAIN)
