@@ -14,39 +14,27 @@ import multiprocessing.util
 import os
 import threading
 import time
+import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Protocol
 
-from tune_guard.events import Event, GuardError, SweepEnded, TrialEnded
+from tune_guard.events import Event, GuardError, HealthSample, SweepEnded, TrialEnded
 from tune_guard.notices import Notices
 
 logger = logging.getLogger("tune_guard")
 
-MODULES = {
-    "TUNE_GUARD_ALERTS": "tune_guard.notify.alerts",
-    "TUNE_GUARD_PROMETHEUS": "tune_guard.export.prometheus",
-    "TUNE_GUARD_TENSORBOARD": "tune_guard.export.tensorboard",
-}
-"""Which variable turns on which listener: a module with ``from_environment()``.
-The alerts stand first, since they alone keep what must survive ``kill -9``."""
-
-TAKE_SAMPLES = ("TUNE_GUARD_PROMETHEUS", "TUNE_GUARD_TENSORBOARD")
-"""The listeners that make use of a :class:`~tune_guard.events.HealthSample`."""
-
 MOST_WAITING = 20_000
-"""Events that wait at most; later ones are counted and dropped."""
+"""Events that wait at most for one listener; later ones are counted and dropped."""
 
 KEPT_WITHIN_S = 0.0005
 """How long the announcement of an end waits for it to be safe on the disk."""
 
-EXIT_WITHIN_S = 5.0
-"""How long a process that exits waits for what is still to be told."""
-
 
 class Listener(Protocol):
-    """Whoever is told. ``handle`` runs in a thread of its own, never twice at once."""
+    """Whoever is told. Runs in a thread of its own, however slow it is."""
 
     def handle(self, event: Event) -> None:
         """Take one event."""
@@ -55,30 +43,96 @@ class Listener(Protocol):
         """Finish within so many seconds: the process exits."""
 
 
-class Dispatcher:
-    """Hands events to listeners in a thread of its own.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of listener.
 
     Args:
-        make: Makes the listeners, in that thread: what they import and open
-            costs the caller nothing. They are told in this order.
+        variable: Turns it on.
 
-        wants_samples: Whether any of them makes use of health samples.
+        module: Has ``from_environment()``, which makes it.
+
+        takes_samples: Whether it makes use of a
+            :class:`~tune_guard.events.HealthSample`.
+
+        keeps: Whether it keeps ends on disk, safe from ``kill -9``.
+
+        exit_within_s: How long a process that exits waits for it at most.
+    """
+
+    variable: str
+    module: str
+    takes_samples: bool
+    keeps: bool = False
+    exit_within_s: float = 5.0
+
+    @property
+    def is_set(self) -> bool:
+        """Whether its variable is set."""
+        return bool(os.environ.get(self.variable, "").strip())
+
+    def make(self) -> Listener | None:
+        """Return the listener; None, said once, where its setting has no meaning."""
+        try:
+            listener: Listener = import_module(self.module).from_environment()
+        except Exception as error:  # noqa: BLE001 - said once; the sweep goes on
+            logger.warning("%s is set, but has no effect: %s", self.variable, error)
+            return None
+        return listener
+
+
+KINDS = (
+    Kind(
+        variable="TUNE_GUARD_PROMETHEUS",
+        module="tune_guard.export.prometheus",
+        takes_samples=True,
+    ),
+    Kind(
+        variable="TUNE_GUARD_TENSORBOARD",
+        module="tune_guard.export.tensorboard",
+        takes_samples=True,
+        # It writes to files only, but imports torch where that is installed.
+        exit_within_s=20.0,
+    ),
+    Kind(
+        variable="TUNE_GUARD_ALERTS",
+        module="tune_guard.notify.alerts",
+        takes_samples=False,
+        keeps=True,
+    ),
+)
+
+
+class Dispatcher:
+    """Hands events to one listener, in a thread of its own.
+
+    Args:
+        make: Makes the listener, in that thread: what it imports and opens costs
+            the caller nothing. None for a listener that cannot be.
+
+        keeps: Whether the announcement of an end waits, for a moment, until the
+            listener has it.
+
+        exit_within_s: How long :meth:`close` waits at most.
     """
 
     def __init__(
-        self, make: Callable[[], Sequence[Listener]], *, wants_samples: bool = True
+        self,
+        make: Callable[[], Listener | None],
+        *,
+        keeps: bool = False,
+        exit_within_s: float = 5.0,
     ) -> None:
-        self.wants_samples = wants_samples
         self.dropped = 0
-        self._make = make
-        self._listeners: Sequence[Listener] = ()
+        self._make, self._keeps, self._within_s = make, keeps, exit_within_s
+        self._listener: Listener | None = None
         self._waiting: deque[Event] = deque()
         self._put = self._done = 0
         self._closing = False
         self._changed = threading.Condition()
         self._notices = Notices()
         self._thread = threading.Thread(
-            target=self._run, name="tune_guard-listeners", daemon=True
+            target=self._run, name="tune_guard-listener", daemon=True
         )
         self._thread.start()
 
@@ -92,11 +146,11 @@ class Dispatcher:
             self._put += 1
             ticket = self._put
             self._changed.notify_all()
-            if isinstance(event, (TrialEnded, SweepEnded)):
+            if self._keeps and isinstance(event, (TrialEnded, SweepEnded)):
                 self._changed.wait_for(lambda: self._done >= ticket, KEPT_WITHIN_S)
 
     def _run(self) -> None:
-        self._listeners = self._make()
+        listener = self._listener = self._make()
         while True:
             with self._changed:
                 while not self._waiting:
@@ -104,7 +158,7 @@ class Dispatcher:
                         return
                     self._changed.wait()
                 event = self._waiting.popleft()
-            for listener in self._listeners:
+            if listener is not None:
                 self._tell(listener, event)
             with self._changed:
                 self._done += 1
@@ -113,7 +167,7 @@ class Dispatcher:
     def _tell(self, listener: Listener, event: Event) -> None:
         try:
             listener.handle(event)
-        except Exception as error:  # noqa: BLE001 - a listener must not end the others
+        except Exception as error:  # noqa: BLE001 - a listener's trouble is its own
             name = type(listener).__name__
             self._notices.once(
                 f"listener:{name}:{type(error).__name__}",
@@ -121,23 +175,23 @@ class Dispatcher:
                 " sweep and its records are not affected.",
             )
 
-    def close(self, within_s: float = EXIT_WITHIN_S) -> None:
-        """Tell what is waiting and let the listeners finish, within the time."""
-        end = time.monotonic() + within_s
+    def close(self) -> None:
+        """Tell what is waiting and let the listener finish, within its time."""
+        end = time.monotonic() + self._within_s
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        self._thread.join(within_s)
+        self._thread.join(self._within_s)
         if self.dropped:
             logger.warning("%d events were too many to be told.", self.dropped)
-        for listener in self._listeners:
-            try:
-                listener.close(max(0.0, end - time.monotonic()))
-            except Exception:
-                logger.debug("A listener could not be closed.", exc_info=True)
+        try:
+            if self._listener is not None:
+                self._listener.close(max(0.0, end - time.monotonic()))
+        except Exception:
+            logger.debug("A listener could not be closed.", exc_info=True)
 
 
-_dispatcher: Dispatcher | None = None
+_told: tuple[tuple[Kind, Dispatcher], ...] = ()
 _decided = False
 _deciding = threading.Lock()
 
@@ -148,63 +202,56 @@ def announce(event: Event) -> None:
     Args:
         event: What happened. A record is stored before it is announced.
     """
-    if _decided and _dispatcher is None:
+    if _decided and not _told:
         return
     try:
-        dispatcher = _dispatcher or _decide()
-        if dispatcher is not None:
-            dispatcher.put(event)
+        is_sample = isinstance(event, HealthSample)
+        for kind, dispatcher in _told or _decide():
+            if kind.takes_samples or not is_sample:
+                dispatcher.put(event)
     except Exception:
         logger.debug("An event could not be announced.", exc_info=True)
 
 
 def is_on() -> bool:
     """Return whether anybody listens: whether an event is worth making."""
-    if not _decided:
-        return any(map(_is_set, MODULES))
-    return _dispatcher is not None
+    return bool(_told) if _decided else any(kind.is_set for kind in KINDS)
 
 
 def wants_samples() -> bool:
-    """Return whether it is worth making a ``HealthSample``. Never raises."""
+    """Return whether a :class:`~tune_guard.events.HealthSample` is worth making."""
     if not _decided:
-        return any(map(_is_set, TAKE_SAMPLES))
-    return _dispatcher is not None and _dispatcher.wants_samples
+        return any(kind.is_set and kind.takes_samples for kind in KINDS)
+    return any(kind.takes_samples for kind, _ in _told)
 
 
-def _is_set(variable: str) -> bool:
-    return bool(os.environ.get(variable, "").strip())
-
-
-def _decide() -> Dispatcher | None:
+def _decide() -> tuple[tuple[Kind, Dispatcher], ...]:
     """Read the environment and start what it asks for, once."""
-    global _dispatcher, _decided  # noqa: PLW0603 - one per process, by design
+    global _told, _decided  # noqa: PLW0603 - one per process, by design
     with _deciding:
-        if not _decided and any(map(_is_set, MODULES)):
-            wants = any(map(_is_set, TAKE_SAMPLES))
-            _dispatcher = Dispatcher(_configured, wants_samples=wants)
-            Notices.observers.append(_notice)
-            _shut_at_exit()
+        if not _decided:
+            _told = tuple((kind, _start(kind)) for kind in KINDS if kind.is_set)
+            if _told:
+                Notices.observers.append(_notice)
+                _shut_at_exit()
         _decided = True
-    return _dispatcher
+    return _told
+
+
+def _start(kind: Kind) -> Dispatcher:
+    within_s = kind.exit_within_s
+    return Dispatcher(kind.make, keeps=kind.keeps, exit_within_s=within_s)
 
 
 def _shut_at_exit() -> None:
     if multiprocessing.parent_process() is None:
+        # Torch may be imported as late as while `shut` waits. The first finalizer
+        # has to exist by now, or torch's would run when half of it is gone.
+        weakref.finalize(shut, str)
         atexit.register(shut)
     else:
         # Such a process ends without its exit handlers, but runs its finalizers.
         multiprocessing.util.Finalize(None, shut, exitpriority=0)
-
-
-def _configured() -> list[Listener]:
-    listeners: list[Listener] = []
-    for variable in filter(_is_set, MODULES):
-        try:
-            listeners.append(import_module(MODULES[variable]).from_environment())
-        except Exception as error:  # noqa: BLE001 - said once; the sweep goes on
-            logger.warning("%s is set, but has no effect: %s", variable, error)
-    return listeners
 
 
 def _notice(topic: str, message: str) -> None:
@@ -213,17 +260,18 @@ def _notice(topic: str, message: str) -> None:
 
 def shut() -> None:
     """Tell what is waiting, and from then on listen no more. For the exit."""
-    global _dispatcher
-    dispatcher, _dispatcher = _dispatcher, None
-    if dispatcher is not None:
+    global _told
+    told, _told = _told, ()
+    if told:
         Notices.observers.remove(_notice)
+    for _, dispatcher in told:
         dispatcher.close()
 
 
 def _forget() -> None:
     """Start anew in a forked process: its parent's threads are not in it."""
-    global _dispatcher, _decided, _deciding
-    _dispatcher, _decided, _deciding = None, False, threading.Lock()
+    global _told, _decided, _deciding
+    _told, _decided, _deciding = (), False, threading.Lock()
     Notices.observers.clear()
 
 

@@ -194,19 +194,19 @@ def _writer(registry: CollectorRegistry, path: Path) -> Callable[[], None]:
     return write
 
 
-def _pusher(registry: CollectorRegistry, url: str) -> Callable[[], None]:
+def _pusher(registry: CollectorRegistry, to: str) -> Callable[[], None]:
     from prometheus_client import exposition, push_to_gateway
 
-    parts = urlsplit(url)
+    parts = urlsplit(to)
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     host = parts.netloc.rpartition("@")[2]
     gateway = parts._replace(netloc=host).geturl()
 
     def login(
-        to: str, method: str, timeout: Any, headers: Any, data: bytes
+        url: str, method: str, timeout: Any, headers: Any, data: bytes
     ) -> Callable[[], None]:
         return exposition.basic_auth_handler(
-            to, method, timeout, headers, data, user, password
+            url, method, timeout, headers, data, user, password
         )
 
     handler = login if user else exposition.default_handler

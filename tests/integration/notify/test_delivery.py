@@ -233,11 +233,15 @@ def test_announcements_return_while_a_server_hangs(
     with Robots(clock=clock.time) as hanging:
         hanging.faults = [never_answers]
         settings = settings_of(hanging.url("dingtalk"))
-        dispatcher = Dispatcher(lambda: [Alerts(settings, clock.as_clock())])  # type: ignore[arg-type]
+        dispatcher = Dispatcher(
+            lambda: Alerts(settings, clock.as_clock()),  # type: ignore[arg-type]
+            keeps=True,
+            exit_within_s=0.0,
+        )
         for number in range(1000):
             dispatcher.put(fault(f"train_a_{number}"))
         assert clock.run_until(lambda: kept(tmp_path) == 1000)
-        dispatcher.close(0.0)
+        dispatcher.close()
         assert dispatcher.dropped == 0
         assert kept(tmp_path) == 1000 + 1
 

@@ -25,7 +25,7 @@ from tune_guard import listeners
 from tune_guard.events import SweepStarted
 
 def drained():
-    dispatcher = listeners._dispatcher
+    ((_, dispatcher),) = listeners._told
     with dispatcher._changed:
         dispatcher._changed.wait_for(lambda: dispatcher._done == dispatcher._put)
 """
