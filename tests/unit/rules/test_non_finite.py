@@ -223,3 +223,10 @@ def test_metrics_that_are_no_list_of_keys_are_refused(metrics: Any) -> None:
     """A bare text would be taken letter by letter."""
     with pytest.raises(ConfigError, match="`metrics` must be a list of keys"):
         NonFinite(metrics=metrics)
+
+
+def test_of_several_bad_streams_the_loss_is_named() -> None:
+    """Then the metric, then the norm: the cause before what follows from it."""
+    reports = [{"grad_norm": NAN, "val": NAN, "loss": NAN}]
+    verdict = watch(NonFinite(), reports, metric="val")[0]
+    assert verdict.findings[0].metric == "loss"
