@@ -58,6 +58,7 @@ class TensorBoard:
             raise ConfigError(msg) from error
         self._folder = folder
         self._open: OrderedDict[Path, SummaryWriter] = OrderedDict()
+        self._opened = 0
 
     def handle(self, event: Event) -> None:
         """Write one event."""
@@ -111,7 +112,12 @@ class TensorBoard:
         if run not in self._open:
             if len(self._open) >= MOST_OPEN:
                 self._open.popitem(last=False)[1].close()
-            self._open[run] = SummaryWriter(str(run), flush_secs=FLUSH_S)
+            # Two files of one second would have the same name.
+            self._opened += 1
+            suffix = f".{os.getpid()}.{self._opened}"
+            self._open[run] = SummaryWriter(
+                str(run), flush_secs=FLUSH_S, filename_suffix=suffix
+            )
         self._open.move_to_end(run)
         return self._open[run]
 
