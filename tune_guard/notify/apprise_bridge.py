@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 from typing import Any
@@ -13,7 +14,35 @@ LEAST_BYTES = 120
 LARGEST_BYTES = 32_000
 LONGEST_REASON = 200
 
+TALKATIVE = ("apprise", "urllib3.connectionpool")
+"""Loggers that write URLs down, whole or in part."""
+
 _capturing = threading.Lock()
+
+
+class _Cleaner(logging.Filter):
+    """Takes the secrets of our URLs out of what others log of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: set[str] = set()
+        self._redactor = Redactor([])
+
+    def watch(self, parts: list[str]) -> None:
+        """Clean these from now on."""
+        self._parts |= set(parts)
+        self._redactor = Redactor(self._parts)
+        for name in TALKATIVE:
+            logging.getLogger(name).addFilter(self)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let a record pass, cleaned."""
+        record.msg = self._redactor.clean(record.getMessage())
+        record.args = None
+        return True
+
+
+_cleaner = _Cleaner()
 
 
 class AppriseService:
@@ -34,16 +63,17 @@ class AppriseService:
 
     def __init__(self, url: str) -> None:
         apprise = _apprise()
+        parts = _parts_of(url)
+        _cleaner.watch(parts)
         # One after the other and here: this is a thread of its own already.
         asset = apprise.AppriseAsset(async_mode=False, secure_logging=True)
-        with _capturing, apprise.LogCapture(level=apprise.logging.CRITICAL + 1):
-            self._plugin = apprise.Apprise.instantiate(url, asset=asset)
+        self._plugin = apprise.Apprise.instantiate(url, asset=asset)
         if self._plugin is None:
             msg = "apprise does not know this URL. See its pages on the service."
             raise ConfigError(msg)
         self._apprise, self._asset = apprise, asset
         kind = url.partition("://")[0].lower()
-        self._redactor = Redactor(_parts_of(url))
+        self._redactor = Redactor(parts)
         self.mark = mark_of(kind, url)
         self.name = f"{kind} {self.mark.rpartition('-')[2][:4]}"
         longest = int(self._plugin.body_maxlen) - 20

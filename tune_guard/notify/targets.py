@@ -129,7 +129,7 @@ def _options(place: str, kind: str, fields: list[str]) -> dict[str, str]:
     for field in fields:
         name, _, value = field.partition("=")
         if name not in OPTIONS:
-            known = len(name) <= LONGEST_OPTION and name.isalpha()
+            known = "=" in field and len(name) <= LONGEST_OPTION and name.isalpha()
             hint = did_you_mean(name, OPTIONS)
             what = repr(name) if known else "a part of it"
             msg = f"{place} ({kind}): {what} is no option. {hint}"

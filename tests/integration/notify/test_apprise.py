@@ -75,14 +75,28 @@ def test_a_failure_is_named_without_any_part_of_the_url(hook: Hook) -> None:
         assert part not in delivery.message + service.name + service.mark
 
 
-@pytest.mark.parametrize("url", ["nosuchservice://x", "slack://", "json://"])
+@pytest.mark.parametrize(
+    "url", ["nosuchservice://hidden-token", "slack://hidden-token", "json://"]
+)
 def test_a_url_that_apprise_does_not_know_is_refused(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At construction, and without showing it."""
+    """At construction, and apprise's own log does not show it either."""
     caplog.set_level(logging.DEBUG)
     with pytest.raises(ConfigError, match="apprise does not know this URL"):
         AppriseService(url)
+    assert "hidden-token" not in caplog.text
+
+
+def test_no_logger_shows_the_path_of_a_url(
+    hook: Hook, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Tokens stand in it, and libraries log it at their lowest level."""
+    caplog.set_level(logging.DEBUG)
+    service = AppriseService(f"json://{hook.address}/hidden-token/path")
+    assert service.send("title", "body", 10.0).status == "sent"
+    assert "POST" in caplog.text
+    assert "hidden-token" not in caplog.text
 
 
 @pytest.mark.parametrize("form", ["html", "markdown", "text"])
