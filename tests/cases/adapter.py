@@ -52,6 +52,10 @@ class Plan:
         keys: Under which keys of the rows the signals are found.
 
         notes: What of the config has no counterpart.
+
+        metrics: Keys that could be the objective, the likeliest first.
+
+        context: What the config says about its setting.
     """
 
     fields: dict[str, Any] = field(default_factory=dict)
@@ -59,6 +63,7 @@ class Plan:
     keys: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     metrics: list[str] = field(default_factory=list)
+    context: dict[str, Any] = field(default_factory=dict)
 
     def policy(self) -> Policy:
         """Build the policy; it raises what the library raises."""
@@ -295,6 +300,7 @@ _TRIGGERS: dict[str, Callable[[Plan, Options], None]] = {
 def plan_of(config: Mapping[str, Any]) -> Plan:
     """Return the plan of a config; the library's own errors come through."""
     plan = Plan(keys={"step_skipped": (), "amp_scale": ()})
+    plan.context = {name: config[name] for name in _CONTEXT & config.keys()}
     for name, options in config.items():
         trigger = _TRIGGERS.get(name)
         if trigger is not None:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from tests.cases.adapter import REASONS, Plan, plan_of
 from tests.cases.decode import UnknownEncodingError
-from tests.cases.staged import NotStagedError, stage
+from tests.cases.staged import stage
+from tests.cases.staging import NotStagedError
 from tests.cases.stream import Outcome, run_rows
 from tune_guard import ConfigError
 
