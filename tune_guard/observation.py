@@ -32,7 +32,6 @@ class Keys:
         'train/nll'
     """
 
-    step: str | tuple[str, ...] = ()
     loss: str | tuple[str, ...] = ("loss", "train_loss", "train/loss")
     grad_norm: str | tuple[str, ...] = ("grad_norm", "train/grad_norm", "gradient_norm")
     lr: str | tuple[str, ...] = ("lr", "learning_rate", "train/learning_rate")
@@ -123,7 +122,7 @@ class Observation:
         return value
 
 
-_READABLE = frozenset(SIGNALS) - {"step"} | {"metric"}
+_READABLE = frozenset(SIGNALS) | {"metric"}
 
 
 def to_number(value: object) -> float | None:

@@ -417,3 +417,9 @@ def test_keys_that_are_no_mapping_are_refused(keys: Any) -> None:
     """`keys` must say which signal lies where."""
     with pytest.raises(ConfigError, match="`keys`"):
         check_keys(keys)
+
+
+def test_the_step_is_no_signal() -> None:
+    """The engine says which step a report is of; no key of the report does."""
+    with pytest.raises(ConfigError, match="`step` is no signal"):
+        check_keys({"step": "global_step"})
