@@ -12,9 +12,30 @@ Example:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from tune_guard.ray.callback import GuardCallback
 from tune_guard.ray.combine import combine
 from tune_guard.ray.searcher import GuardSearcher
 from tune_guard.ray.stopper import GuardStopper
 
-__all__ = ["GuardCallback", "GuardSearcher", "GuardStopper", "combine"]
+if TYPE_CHECKING:
+    from tune_guard.ray.report_callback import GuardReportCallback
+
+__all__ = [
+    "GuardCallback",
+    "GuardReportCallback",
+    "GuardSearcher",
+    "GuardStopper",
+    "combine",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what needs Ray Train on first use: a sweep may do without."""
+    if name == "GuardReportCallback":
+        from tune_guard.ray.report_callback import GuardReportCallback
+
+        return GuardReportCallback
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

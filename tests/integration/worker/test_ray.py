@@ -80,22 +80,18 @@ def steps_taken(tmp_path: Path) -> int:
 
 @pytest.mark.parametrize("guarded", [True, False], ids=["stopper", "alone"])
 @pytest.mark.parametrize(
-    ("fate", "reason", "step"), [("nan", "non_finite", 50), ("explode", None, 51)]
+    "expected", [("nan", "non_finite", 50), ("explode", "gradient_explosion", 51)]
 )
 def test_a_stop_between_reports_ends_the_trial_at_once(
-    cluster: None,
-    tmp_path: Path,
-    fate: str,
-    reason: str | None,
-    step: int,
-    guarded: bool,
+    cluster: None, tmp_path: Path, expected: tuple[str, str, int], guarded: bool
 ) -> None:
     """No step follows; the last row holds the reason and the step it holds for."""
+    fate, reason, step = expected
     result = sweep(tmp_path, fate, guarded=guarded)
     assert result.error is None
     assert steps_taken(tmp_path) == step
     stamp = result.metrics["tune_guard"]
-    assert stamp["reason"] == (reason or "gradient_explosion")
+    assert stamp["reason"] == reason
     assert (stamp["status"], stamp["step"]) == ("stopped", step)
     detail = json.loads(stamp["detail"])
     assert (detail["outcome"], detail["blame"]) == ("guard", "config")
