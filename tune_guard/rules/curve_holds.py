@@ -9,6 +9,7 @@ from tune_guard.observation import Observation
 from tune_guard.rules.base import Context
 from tune_guard.rules.holding import Evidence, check_not_negative
 from tune_guard.rules.holds import Hold
+from tune_guard.rules.windows import NOISY, stretch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +22,14 @@ class LossLevels(Evidence):
         lowest: The lowest level that it held since.
 
         risen: The level that it has risen to.
+
+        readings: Values of it so far.
     """
 
     start: float
     lowest: float
     risen: float
+    readings: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +55,8 @@ class RareReward(Hold):
     """Stands on rewards that come in rare jumps: between two, nothing moves.
 
     The middle half of the newer half of the history has one and the same level,
-    and the best reading lies more than ``jump_ratio`` of its size above it.
+    and the best reading lies more than ``jump_ratio`` of its size above it. Only
+    on noisy metrics: an accuracy that collapsed to one class is as still.
 
     Args:
         jump_ratio: Share of the larger of the level's and the first reading's
@@ -70,6 +75,8 @@ class RareReward(Hold):
         quarters = curve.quarters()
         if isinstance(context, LossLevels) or not quarters or curve.best is None:
             return False
+        if stretch(context) != NOISY:
+            return False
         newer = sorted(curve.levels[len(curve.levels) // 2 :])
         if newer[len(newer) // 4] != newer[3 * len(newer) // 4]:
             return False
@@ -79,12 +86,10 @@ class RareReward(Hold):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateRamp(Hold):
-    """Stands while the learning rate ramps up, and for as long again after it.
+    """Stands while the learning rate ramps up, and for twice as long after it.
 
-    A ramp often takes a metric below its start first. Only reported rates count.
-
-    Source: of 364 healthy recorded trainings, the six whose gradients overshot
-    did so at the end of the ramp, and recovered within its length.
+    The rate is highest at the ramp's end, where a loss overshoots and comes back.
+    Only reported rates count.
     """
 
     id: ClassVar[str] = "lr_ramp"
@@ -94,7 +99,7 @@ class RateRamp(Hold):
         schedule = context.schedule
         if schedule.first_step is None:
             return False
-        return observation.step < schedule.first_step + 2 * schedule.warmup_steps
+        return observation.step < schedule.first_step + 3 * schedule.warmup_steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +112,41 @@ class NothingYet(Hold):
         """Return whether the metric lies at 0 in the newest quarter of the trial."""
         quarters = context.curve.quarters()
         return not quarters or quarters[3] == 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TooEarly(Hold):
+    """Stands in the first part of a trial, where a loss that overshot comes back.
+
+    Args:
+        budget_ratio: Share of the budget that it lasts.
+
+        readings: Values of the loss that it lasts where no budget is known.
+
+    Source: of 252 recorded tiny trainings, 17 whose loss ran away within the first
+        eighth came back and set their best later, six of them among the best 30%
+        of their kind; past a fifth, four came back, none of these among the best.
+    """
+
+    id: ClassVar[str] = "too_early"
+    budget_ratio: float = 0.2
+    readings: int = 200
+
+    def __post_init__(self) -> None:
+        check_not_negative(self, "budget_ratio")
+        check_not_negative(self, "readings")
+
+    def stands(self, observation: Observation, context: Context) -> bool:
+        """Return whether the first part still lasts."""
+        if isinstance(context, LossLevels):
+            readings = context.readings
+        elif stretch(context) == NOISY:
+            return False
+        else:
+            readings = context.curve.count
+        if context.budget_steps is None:
+            return readings < self.readings
+        return observation.step < self.budget_ratio * context.budget_steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

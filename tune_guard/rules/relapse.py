@@ -37,6 +37,12 @@ class Relapse(Rule):
     Raises:
         ConfigError: If a value cannot be meant.
 
+    Source: replay of 268 recorded sweeps (5,860 trials run to their end). This rule
+        alone saves 2.6% of all reports, 5.7% on hyperparameter sets; of the best
+        tenth of the trials it cuts 0 of 513 before their own best, of the best 30%,
+        4 of 1,650. A ``window_ratio`` of 0.2 saves 3.1% and cuts 13; so does a
+        ``margin`` of 1. Without a known budget: 0.6% saved, none cut.
+
     Example:
         >>> from tune_guard import Monitor, Policy
         >>> rules = (Relapse(),)

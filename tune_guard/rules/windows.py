@@ -11,6 +11,7 @@ from tune_guard.rules.base import Context
 LEAST_READINGS = 6
 """A window never holds fewer readings than this."""
 
+NOISY = 1.0
 STEADY = 1 / 3
 """Windows on a steady stream, as a share of those on a noisy one."""
 
@@ -61,7 +62,7 @@ def stretch(context: Context) -> float:
     steady = steady_by_name(context.metric)
     if steady is None:
         steady = _is_smooth(context.curve.levels)
-    return STEADY if steady else 1.0
+    return STEADY if steady else NOISY
 
 
 @functools.lru_cache(maxsize=256)

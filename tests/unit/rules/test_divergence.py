@@ -18,7 +18,13 @@ from tests.unit.rules.watching import (
 from tune_guard import Monitor, Policy
 from tune_guard.exceptions import ConfigError
 from tune_guard.rules import Divergence
-from tune_guard.rules.curve_holds import GainKept, RareReward, RisingAgain
+from tune_guard.rules.curve_holds import (
+    GainKept,
+    RareReward,
+    RateRamp,
+    RisingAgain,
+    TooEarly,
+)
 
 CALM = [1.02, 0.99, 1.01, 1.0, 0.98, 1.0, 1.01, 0.99, 1.0, 1.0]
 
@@ -42,9 +48,9 @@ class TestRunsAway:
         assert stop_step(runaway(), losses(values)) == 23
 
     def test_the_default_rule_stops_there_too(self) -> None:
-        """Its holds do not excuse a loss that gave back all it had gained."""
+        """Past a fifth of the budget, as it gave back all that it had gained."""
         values = [*CALM, 1e6, *CALM, 6.0, 9.0, 14.0]
-        assert stop_step(Divergence(), losses(values)) == 23
+        assert stop_step(Divergence(), losses(values), budget_steps=115) == 23
 
     def test_a_value_below_the_limit_starts_the_count_anew(self) -> None:
         """Two over, one calm, three over."""
@@ -110,6 +116,32 @@ class TestRunsAway:
         assert cause is not None
         assert (cause.metric, cause.value, cause.threshold) == ("loss", 14.0, 5.0)
         assert "loss = 14 at step 12 is over 5" in cause.message
+
+
+class TestTooEarly:
+    """A loss that overshoots early comes back."""
+
+    def test_an_early_rise_is_held_until_a_fifth_of_the_budget(self) -> None:
+        """High from step 10 on; step 20 is past a fifth of 100."""
+        values = [*CALM, *[9.0] * 40]
+        rule = Divergence(holds=(TooEarly(),), start_ratio=0)
+        assert stop_step(rule, losses(values), budget_steps=100) == 20
+        assert warn_steps(rule, losses(values), budget_steps=100) == [12]
+
+    def test_without_a_budget_until_two_hundred_values(self) -> None:
+        """The 200th value is that of step 199."""
+        values = [*CALM, *[9.0] * 300]
+        rule = Divergence(holds=(TooEarly(),), start_ratio=0)
+        assert stop_step(rule, losses(values)) == 199
+
+    def test_a_steady_metric_back_at_its_start_is_held_too(self) -> None:
+        """A reward is not: its window is three times as long."""
+        values = [0.5] * 5 + [0.4] * 95
+        rule = Divergence(holds=(TooEarly(),))
+        fields = {"mode": "max", "budget_steps": 100}
+        acc, reward = losses(values, key="acc"), losses(values, key="reward")
+        assert stop_step(rule, acc, metric="acc", **fields) == 20
+        assert stop_step(rule, reward, metric="reward", **fields) == 14
 
 
 class TestGainKept:
@@ -196,17 +228,15 @@ class TestBackAtStart:
         fields = {"warmup_steps": 40, "budget_steps": 100}
         assert stop_step(Divergence(), reports, **fields) is None
 
-    def test_a_rate_that_still_rises_holds_as_well(self) -> None:
-        """The same without a declared warm-up, where the rate is reported."""
-        ramp = [0.7 + 0.01 * i for i in range(40)]
-        after = [1.1 * 0.98**i for i in range(60)]
-        rates = [*[0.001 * i for i in range(40)], *[0.04] * 60]
-        reports = losses([*ramp, *after])
-        blind = stop_step(Divergence(), reports, budget_steps=100)
-        for report, lr in zip(reports, rates, strict=True):
-            report["lr"] = lr
-        assert blind == 10
-        assert stop_step(Divergence(), reports, budget_steps=100) is None
+    def test_a_ramp_of_the_rate_is_held_until_three_times_its_length(self) -> None:
+        """The rate is at its peak from step 10 on; the loss stays high."""
+        reports = losses([0.7] * 5 + [0.8 + 0.01 * i for i in range(60)])
+        for step, report in enumerate(reports):
+            report["lr"] = 0.01 * min(step, 10)
+        fields = {"budget_steps": 60}
+        assert stop_step(start(), reports, **fields) == 10
+        rule = Divergence(holds=(RateRamp(),), factor=1e9)
+        assert stop_step(rule, reports, **fields) == 30
 
     def test_numbers_are_shown_as_they_were_reported(self) -> None:
         """A minimised metric keeps its sign."""
@@ -225,9 +255,10 @@ class TestRestart:
         rng = random.Random(seed)
         values = [rng.gauss(1.0, 0.1) for _ in range(60)]
         values += [1.1**i + rng.random() for i in range(60)]
-        found = stop_step(Divergence(), losses(values))
+        found = stop_step(Divergence(), losses(values), budget_steps=120)
         assert found is not None
-        assert stop_step_restarted(Divergence(), losses(values)) == found
+        restarted = stop_step_restarted(Divergence(), losses(values), budget_steps=120)
+        assert restarted == found
 
     def test_the_memory_is_bounded(self) -> None:
         """10,000 reports leave no more than the windows hold."""

@@ -62,8 +62,8 @@ class TestTrigger:
         assert stop_step(plain(), enough, **ACC) is None
 
     def test_a_trial_that_fell_and_lies_flat_stops(self) -> None:
-        """It lost its start at step 20: ten flat readings lie past that."""
-        reports = losses([0.5] + [0.45] * 19 + [0.1] * 80, key="acc")
+        """It fell at step 1 and lies flat for ten readings from there."""
+        reports = losses([0.5] + [0.1] * 99, key="acc")
         assert stop_step(plain(), reports, **ACC) == 10
 
     def test_a_trial_that_still_moves_goes_on(self) -> None:
@@ -102,6 +102,16 @@ class TestNothingYet:
         rule = NoProgress(holds=(NothingYet(),))
         assert stop_step(rule, reports, **ACC) is None
         assert warn_steps(rule, reports, **ACC) == [10]
+
+
+class TestRisingAgain:
+    """A trial that was good from its first reading on is not stuck."""
+
+    def test_a_trial_that_creeps_up_is_held(self) -> None:
+        """Fine-tuning: 0.91 at the first reading, 0.9105 at the hundredth."""
+        reports = losses([0.91 + 5e-6 * i for i in range(100)], key="acc")
+        assert stop_step(plain(), reports, **ACC) == 10
+        assert stop_step(NoProgress(), reports, **ACC) is None
 
 
 def test_a_restart_before_every_report_changes_nothing() -> None:
