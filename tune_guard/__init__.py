@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tune_guard.evidence import Evidence
     from tune_guard.exceptions import ConfigError, SourceError, TuneGuardError
     from tune_guard.monitor import Monitor
     from tune_guard.observation import Keys, Observation
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Blame": "verdict",
     "ConfigError": "exceptions",
+    "Evidence": "evidence",
     "Finding": "verdict",
     "Keys": "observation",
     "Level": "verdict",
@@ -46,6 +48,7 @@ _HOMES = {
 __all__ = [
     "Blame",
     "ConfigError",
+    "Evidence",
     "Finding",
     "Keys",
     "Level",

@@ -34,6 +34,13 @@ app.command(
     "tune_guard.cli.report:report", help="Compare why the trials of a sweep ended."
 )
 app.command("tune_guard.cli.replay:replay", help="Tell what a policy would have cut.")
+app.command(
+    "tune_guard.cli.explain:explain",
+    help="Say why a trial was cut, or how near it came.",
+)
+app.command(
+    "tune_guard.cli.evidence:evidence", help="Show and verify what was kept of a trial."
+)
 app.command("tune_guard.cli.alerts:alerts", help="Test alerts; show what waits.")
 
 

@@ -1,0 +1,95 @@
+"""The last observations of a live trial, and a state to judge them again from."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tune_guard.exceptions import brief
+from tune_guard.observation import Observation
+
+if TYPE_CHECKING:
+    from tune_guard.monitor import Monitor
+
+KEPT = 512
+"""Observations that are there at least, once there were so many."""
+
+_SEGMENT = 128
+"""Observations between two stored states: a state costs about as much as twenty
+observations to take."""
+
+Row = tuple[tuple[str, ...], tuple[Any, ...]]
+
+
+class Window:
+    """Keep what a monitor saw last, in memory only.
+
+    The monitor's state is taken at every 128th observation and kept with those
+    that follow, so that the oldest kept state and all observations since lead to
+    the same verdict again, bit for bit. It holds the present attempt: a retry or
+    a restored state starts it anew.
+
+    Example:
+        >>> from tune_guard import Monitor, Policy
+        >>> monitor = Monitor(Policy.default("loss", "min"))
+        >>> monitor.witness = Window()
+        >>> for step in range(1000):
+        ...     verdict = monitor.observe(step, {"loss": 1 / (step + 1)})
+        >>> len(monitor.witness), next(monitor.witness.observations()).step
+        (616, 384)
+    """
+
+    __slots__ = ("_failed", "_rows", "_segments", "_shapes")
+
+    def __init__(self) -> None:
+        self._failed = ""
+        self._shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self.forget()
+
+    def __len__(self) -> int:
+        return sum(len(rows) for _, rows in self._segments)
+
+    def forget(self) -> None:
+        """Drop everything."""
+        self._segments: deque[tuple[dict[str, Any], list[Row]]]
+        self._segments = deque(maxlen=KEPT // _SEGMENT + 1)
+        self._rows: list[Row] | None = None
+
+    def see(self, monitor: Monitor, observation: Observation) -> None:
+        """Take an observation that is about to be judged. Never raises."""
+        rows = self._rows
+        if rows is None or len(rows) >= _SEGMENT:
+            rows = self._begin(monitor)
+        fields = observation.__dict__
+        shape = tuple(fields)
+        rows.append((self._shapes.setdefault(shape, shape), tuple(fields.values())))
+
+    def _begin(self, monitor: Monitor) -> list[Row]:
+        """Take the monitor's state; keyframes decide no verdict."""
+        rows: list[Row] = []
+        self._rows = rows
+        try:
+            state = {**monitor.state(), "keyframes": []}
+        except Exception as error:  # noqa: BLE001 - a foreign rule's state may raise anything
+            self._failed, state = brief(error), {}
+        self._segments.append((state, rows))
+        return rows
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The monitor's state before the oldest observation; empty without one."""
+        return self._segments[0][0] if self._segments and not self._failed else {}
+
+    @property
+    def failed(self) -> str:
+        """Why there is no state, or empty."""
+        return self._failed
+
+    def observations(self) -> Iterator[Observation]:
+        """Yield the observations, the oldest first."""
+        for _, rows in list(self._segments):
+            for shape, values in rows:
+                observation = object.__new__(Observation)
+                observation.__dict__.update(zip(shape, values, strict=True))
+                yield observation
