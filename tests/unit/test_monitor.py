@@ -360,6 +360,12 @@ def test_a_copied_metric_leaves_another_loss_alone() -> None:
     assert monitor.observe(1, {"val_loss": 1.0, "loss": math.nan, "epoch": 0}).stop
 
 
+def test_signals_before_the_first_report_count_for_step_0() -> None:
+    """A gradient may be NaN before anything was reported."""
+    monitor = watch(NonFinite(metrics=("norm",)))
+    assert monitor.observe(None, {"norm": math.nan}).step == 0
+
+
 def test_reports_to_ignore_are_not_judged() -> None:
     """A sanity check before training may hold anything."""
     monitor = watch(NonFinite(), ignore_where={"phase": "sanity", "a/b": True})
@@ -403,7 +409,9 @@ def test_a_marker_that_never_comes_is_named() -> None:
     for step in range(10):
         monitor.observe(step, {"loss": 1.0, "eval_epoch": step})
     assert list(monitor.notices.messages) == ["missing:evalepoch"]
-    assert "`eval_epoch`" in monitor.notices.messages["missing:evalepoch"]
+    message = monitor.notices.messages["missing:evalepoch"]
+    assert "`eval_epoch`" in message
+    assert "no value of the metric counts without its marker" in message
 
 
 def test_a_configured_signal_and_a_watched_key_that_never_come_are_named() -> None:
@@ -436,6 +444,7 @@ def test_rules_without_telemetry_say_once_that_they_are_inactive() -> None:
     notices = Notices()
     trials = [watch(NeedsTelemetry(), notices=notices) for _ in range(3)]
     for step in range(6):
+        assert bool(notices.messages) == (step > 4)
         trials[0].observe(step, {"loss": 1.0, "gpu_thermal_ratio": 0.0})
         trials[1].observe(step, {"loss": 1.0})
         trials[2].observe(step, {"loss": 1.0})
