@@ -53,7 +53,8 @@ class Intake:
             return None
         observation = self.reader.read(now, report)
         observation.__dict__["warming"] = now < policy.warmup_steps
-        self.key_watch.see(observation, report, counts=not between)
+        if self.key_watch.unseen:
+            self.key_watch.see(observation, report, counts=not between)
         if policy.fresh_key is not None and not self._moved(report, policy.fresh_key):
             self._drop_metric(observation)
         return observation

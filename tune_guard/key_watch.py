@@ -42,8 +42,6 @@ class KeyWatch:
         self, observation: Observation, report: Mapping[str, Any], *, counts: bool
     ) -> None:
         """Take in one report; what comes between two steps does not count as one."""
-        if not self.unseen:
-            return
         for name in list(self.unseen):
             key = self._keys.get(name)
             came = observation.get(name) if key is None else lookup(report, key)

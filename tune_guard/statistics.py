@@ -20,10 +20,11 @@ class RobustWindow:
         3.0
     """
 
-    __slots__ = ("_sorted", "values")
+    __slots__ = ("_size", "_sorted", "values")
 
     def __init__(self, size: int, values: list[float] | None = None) -> None:
         self.values: deque[float] = deque(values or (), size)
+        self._size = size
         self._sorted = sorted(self.values)
 
     def __len__(self) -> int:
@@ -31,10 +32,11 @@ class RobustWindow:
 
     def add(self, value: float) -> None:
         """Take in one finite value; the oldest leaves when the window is full."""
-        if len(self.values) == self.values.maxlen:
-            del self._sorted[bisect_left(self._sorted, self.values[0])]
-        self.values.append(value)
-        insort(self._sorted, value)
+        values, ordered = self.values, self._sorted
+        if len(ordered) == self._size:
+            del ordered[bisect_left(ordered, values[0])]
+        values.append(value)
+        insort(ordered, value)
 
     def median(self) -> float:
         """Return the median; the mean of the middle two for an even count."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import zlib
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from tune_guard.exceptions import ConfigError
 from tune_guard.monitor import Monitor
 from tune_guard.notices import Notices
+from tune_guard.peers import Peers
 from tune_guard.policy import Policy
 from tune_guard.ray.rows import LOOKED_AT, SINCE_RESTORE, TOP, has_ended, stamp_of
 from tune_guard.ray.stored import print_of
@@ -53,8 +55,9 @@ class OpenTrial:
         self.config = config
 
     def packed(self) -> bytes:
-        """Return everything that decides later verdicts, as plain values."""
-        return pickle.dumps({"monitor": self.monitor.state(), "config": self.config})
+        """Return everything that decides later verdicts, small and as plain values."""
+        state = {"monitor": self.monitor.state(), "config": self.config}
+        return zlib.compress(pickle.dumps(state), level=1)
 
 
 class _Sleeper:
@@ -82,6 +85,7 @@ class OpenTrials:
 
     def __init__(self, policy: Policy | None, notices: Notices) -> None:
         self.policy = policy
+        self.peers = Peers()
         self.awake: dict[str, OpenTrial] = {}
         self._notices = notices
         self._asleep: dict[str, _Sleeper] = {}
@@ -103,7 +107,9 @@ class OpenTrials:
         if self.policy is None:
             msg = "the policy could not be read from the experiment's state"
             raise ConfigError(msg)
-        monitor = Monitor(self.policy, trial_id=trial_id, notices=self._notices)
+        monitor = Monitor(
+            self.policy, trial_id=trial_id, notices=self._notices, peers=self.peers
+        )
         sleeper = self._asleep.pop(trial_id, None)
         stored = None if sleeper is None else self._read(sleeper.data)
         if stored is None:
@@ -118,7 +124,7 @@ class OpenTrials:
 
     def _read(self, data: bytes) -> dict[str, Any] | None:
         try:
-            stored = pickle.loads(data)  # noqa: S301 - the stopper's own
+            stored = pickle.loads(zlib.decompress(data))  # noqa: S301 - the stopper's own
             return {"monitor": stored["monitor"], "config": stored["config"]}
         except Exception as error:  # noqa: BLE001 - damaged data may raise anything
             self._notices.once(
@@ -162,11 +168,17 @@ class OpenTrials:
         """Return plain values and bytes, each trial's apart."""
         asleep = {trial_id: sleeper.data for trial_id, sleeper in self._asleep.items()}
         awake = {trial_id: trial.packed() for trial_id, trial in self.awake.items()}
-        return {"trials": {**asleep, **awake}, "attempts": dict(self._attempts)}
+        return {
+            "trials": {**asleep, **awake},
+            "attempts": dict(self._attempts),
+            "peers": self.peers.state(),
+        }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over a state; its trials wake up when they are heard of."""
         trials, attempts = state["trials"], state["attempts"]
+        if "peers" in state:
+            self.peers.restore(state["peers"])
         self._attempts = {str(key): int(n) for key, n in attempts.items()}
         self._asleep = {str(key): _Sleeper(bytes(data)) for key, data in trials.items()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
 from operator import attrgetter
@@ -108,11 +109,14 @@ class _NonFiniteDetector(Detector):
         self.last_finite: dict[str, float] = {}
 
     def update(self, observation: Observation) -> Finding | None:
-        if self._read is not None:
-            streams = [*zip(_STREAMS, self._read(observation), strict=True)]
-            streams += observation.losses
-        else:
+        streams: Iterable[tuple[str, float | None]]
+        if self._read is None:
             streams = [(name, observation.get(name)) for name in self._names]
+        elif observation.losses:
+            named = zip(_STREAMS, self._read(observation), strict=True)
+            streams = [*named, *observation.losses]
+        else:
+            streams = zip(_STREAMS, self._read(observation), strict=True)
         worst: Finding | None = None
         for name, value in streams:
             if value is None:
