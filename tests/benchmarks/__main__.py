@@ -1,0 +1,17 @@
+"""Run every benchmark that needs nothing but this repository, one after another."""
+
+from __future__ import annotations
+
+from tests.benchmarks import monitor, optuna_pruner, ray_stopper
+
+
+def main() -> None:
+    """Print each benchmark's figures under its name."""
+    for benchmark in (monitor, ray_stopper, optuna_pruner):
+        print(f"== {benchmark.__name__}: {(benchmark.__doc__ or '').splitlines()[0]}")
+        benchmark.main()
+        print()
+
+
+if __name__ == "__main__":
+    main()
