@@ -13,6 +13,7 @@ from tune_guard.exceptions import brief
 from tune_guard.intake import Intake
 from tune_guard.notices import Notices
 from tune_guard.observation import Observation
+from tune_guard.peers import Peers
 from tune_guard.record import StopRecord
 from tune_guard.rules.base import Context, Detector, Rule
 from tune_guard.schedule import Schedule
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _MOST_WARNINGS = 8
 _MOST_KEYFRAMES = 2
+_NO_OBJECTION = frozenset({"action", "holdout"})
 
 
 class Witness(Protocol):
@@ -50,6 +52,9 @@ class Monitor:
 
         notices: Shared by all trials of a sweep, so that each thing is said once.
 
+        peers: Shared likewise: what finished trials have reached, for rules that
+            compare. None judges the trial by itself.
+
     Raises:
         ConfigError: If the policy's mode is not known.
 
@@ -63,12 +68,18 @@ class Monitor:
     """
 
     def __init__(
-        self, policy: Policy, *, trial_id: str = "", notices: Notices | None = None
+        self,
+        policy: Policy,
+        *,
+        trial_id: str = "",
+        notices: Notices | None = None,
+        peers: Peers | None = None,
     ) -> None:
         self.policy = policy.checked()
         self.trial_id = trial_id
         self.notices = Notices() if notices is None else notices
         self.witness: Witness | None = None
+        self.peers = peers
         self._intake = Intake(policy, self.notices)
         self._start_anew()
 
@@ -82,6 +93,7 @@ class Monitor:
     def _forget_curve(self) -> None:
         """Start as before the first report; attempt and warnings stay."""
         self._intake.forget()
+        self._against: frozenset[str] = frozenset()
         self.best_value: float | None = None
         self.best_step: int | None = None
         self._start_rules()
@@ -97,10 +109,14 @@ class Monitor:
             curve=self.curve,
             schedule=self.schedule,
             name_of=self._name_of,
+            trial_id=self.trial_id,
+            peers=self.peers,
         )
         self._sign = context.sign
         self._detectors: dict[str, Detector] = {}
         for rule in policy.armed_rules():
+            if rule.compares and self.peers and policy.budget_steps is None:
+                self._name_missing_budget(rule.id)
             try:
                 self._detectors[rule.id] = rule.start(context)
             except Exception as error:  # noqa: BLE001 - a rule's bug must not end a sweep
@@ -113,8 +129,20 @@ class Monitor:
             " trial. Please report it to the rule's author.",
         )
 
+    def _name_missing_budget(self, rule_id: str) -> None:
+        self.notices.once(
+            f"budget:{rule_id}",
+            f"Rule `{rule_id}` needs to know how many steps a full trial runs: it is"
+            " inactive. Give the policy `budget_steps`.",
+        )
+
     def _name_of(self, signal: str) -> str:
         return self.names.get(signal, signal)
+
+    @property
+    def detectors(self) -> Mapping[str, Detector]:
+        """The rules' detectors by rule id: those that are armed and have not failed."""
+        return self._detectors
 
     @property
     def names(self) -> dict[str, str]:
@@ -139,7 +167,7 @@ class Monitor:
             The verdict. A step that was seen before is no observation: the
             verdict is healthy, or the earlier stop.
         """
-        if self.verdict.stop:
+        if self.verdict is not HEALTHY and self.verdict.stop:
             return self.verdict
         try:
             observation = self._intake.take(step, report)
@@ -166,32 +194,48 @@ class Monitor:
 
     def _account(self, observation: Observation) -> None:
         """Keep the best value and feed the summaries."""
-        value, lr = observation.metric, observation.lr
+        value, lr, step = observation.metric, observation.lr, observation.step
         if lr is not None and math.isfinite(lr):
-            self.schedule.add(observation.step, lr)
+            self.schedule.add(step, lr)
         if value is None or not math.isfinite(value) or _unsound(observation):
             return
-        self.curve.add(
-            self._sign * value, observation.step, warming=observation.warming
-        )
+        score = self._sign * value
+        self.curve.add(score, step, warming=observation.warming)
         best = self.best_value
-        if best is None or self._sign * value > self._sign * best:
-            self.best_value, self.best_step = value, observation.step
+        if best is None or score > self._sign * best:
+            self.best_value, self.best_step = value, step
 
     def _judge(self, observation: Observation) -> Verdict:
         findings: list[Finding] = []
-        for rule_id, detector in list(self._detectors.items()):
+        failed: list[str] = []
+        for rule_id, detector in self._detectors.items():
             try:
                 found = detector.update(observation)
                 if found is not None:
                     findings.append(self._tempered(_well_formed(found), observation))
             except Exception as error:  # noqa: BLE001 - a rule's bug must not end a sweep
-                del self._detectors[rule_id]
+                failed.append(rule_id)
                 self._name_failed_rule(rule_id, error)
+        for rule_id in failed:
+            del self._detectors[rule_id]
+        if self._against and observation.metric is not None:
+            self._against = frozenset()
+        if not findings:
+            return HEALTHY
+        self._against |= {f.rule for f in findings if _NO_OBJECTION.issuperset(f.holds)}
         for found in findings:
             if found.level is Level.WARN and len(self.warnings) < _MOST_WARNINGS:
                 self.warnings.setdefault(found.rule, found.step)
         return decide(findings)
+
+    def is_against(self, rule_id: str) -> bool:
+        """Return whether a rule has cause to cut, also where it is not let.
+
+        By the newest reading of the metric and what came since. That its action
+        is ``warn``, or the trial is in the holdout, does not matter; a hold and
+        warm-up do.
+        """
+        return rule_id in self._against
 
     def _tempered(self, found: Finding, observation: Observation) -> Finding:
         """Lower a finding to a warning where warm-up, an action or holdout says so."""
@@ -214,6 +258,18 @@ class Monitor:
         name = f"holdout:{self.trial_id}".encode(errors="replace")
         digest = hashlib.sha256(name).digest()
         return int.from_bytes(digest[:8]) / 2**64 < self.policy.holdout
+
+    def finish(self) -> None:
+        """Say that the trial has run to its end, uncut. Never raises.
+
+        Rules that compare trials then measure others against it.
+        """
+        for rule_id, detector in list(self._detectors.items()):
+            try:
+                detector.finish()
+            except Exception as error:  # noqa: BLE001 - a rule's bug must not end a sweep
+                del self._detectors[rule_id]
+                self._name_failed_rule(rule_id, error)
 
     def record(self, **more: Any) -> StopRecord:
         """Return the record of the present verdict; ``more`` are further fields."""

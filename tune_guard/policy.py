@@ -18,6 +18,7 @@ from tune_guard.policy_checks import (
 )
 from tune_guard.rules import (
     AmpScaleCollapse,
+    Behind,
     Divergence,
     GpuFault,
     GradientExplosion,
@@ -30,6 +31,7 @@ from tune_guard.rules import (
     ThermalThrottle,
 )
 from tune_guard.rules.base import Mode, Rule
+from tune_guard.rules.registry import find_rule
 
 Action = Literal["stop", "warn", "off"]
 
@@ -167,6 +169,12 @@ class Policy:
         )
 
     @classmethod
+    def thrifty(cls, metric: str, mode: Mode | None = None, **more: Any) -> Policy:
+        """Return the default policy and the rule that compares trials."""
+        rules = (*more.pop("rules", DEFAULT), Behind())
+        return cls.default(metric, mode, rules=rules, **more)
+
+    @classmethod
     def from_yaml(cls, source: str | Path) -> Policy:
         """Read a policy from a YAML file, or from text that holds a line break.
 
@@ -193,6 +201,25 @@ class Policy:
         from tune_guard.policy_file import write_policy
 
         return write_policy(self)
+
+    def watching(self, rule_id: str) -> Policy:
+        """Return the policy with a rule that at least watches, so that it can veto.
+
+        A rule that the policy has keeps its parameters and what it may do; else
+        it comes with its defaults and may only warn.
+
+        Raises:
+            ConfigError: If no rule has this id, or it needs parameters.
+
+        Example:
+            >>> Policy.default("loss", "min").watching("behind").action("behind")
+            'warn'
+        """
+        has = any(rule.id == rule_id for rule in self.rules)
+        if has and self.action(rule_id) != "off":
+            return self
+        rules = self.rules if has else (*self.rules, find_rule(rule_id)())
+        return replace(self, rules=rules, actions={**self.actions, rule_id: "warn"})
 
     def with_mode(self, mode: Mode) -> Policy:
         """Return the policy with the host's direction, unless it has its own."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tune_guard.monitor import Monitor
 from tune_guard.optuna import _engine
 from tune_guard.optuna.announcer import Announcer
+from tune_guard.optuna.finished import FinishedTrials
 from tune_guard.optuna.recorder import Recorder
 from tune_guard.optuna.requeue import attempt_of, requeue
 from tune_guard.optuna.signals import Watch, Watches
@@ -43,6 +44,8 @@ class Judge:
         mark_infeasible: Whether a bad configuration sets a constraint.
 
         most_attempts: Runs of the same parameters when machines break them.
+
+        veto: Id of the rule that must agree where the wrapped pruner cuts.
     """
 
     def __init__(
@@ -53,23 +56,30 @@ class Judge:
         *,
         mark_infeasible: bool | Literal["auto"],
         most_attempts: int,
+        veto: str | None = None,
     ) -> None:
         self._policy = policy
         self._wrapped = wrapped
         self._notices = notices
         self._mark_infeasible = mark_infeasible
         self._most_attempts = most_attempts
+        self._veto = veto
         self._recorder = Recorder(notices)
         self._announcer = Announcer(policy)
+        self._begin_process()
+
+    def _begin_process(self) -> None:
         self._watches = Watches()
+        self._finished = FinishedTrials(self._notices)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what belongs to this process: a study pickles its pruner."""
-        return {k: v for k, v in self.__dict__.items() if k != "_watches"}
+        mine = ("_watches", "_finished")
+        return {k: v for k, v in self.__dict__.items() if k not in mine}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._watches = Watches()
+        self._begin_process()
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
         """Judge a trial by its reports so far, and record a cut.
@@ -155,7 +165,10 @@ class Judge:
         policy, number = self._policy_for(study), str(trial.number)
         monitor = None
         if policy is not None:
-            monitor = Monitor(policy, trial_id=number, notices=self._notices)
+            policy, peers = self._finished.compared(study, policy)
+            monitor = Monitor(
+                policy, trial_id=number, notices=self._notices, peers=peers
+            )
             monitor.attempt = attempt_of(trial.user_attrs)
         watch = Watch(monitor, stores_values=len(study.directions) == 1)
         self._announcer.started(study, trial)
@@ -234,7 +247,7 @@ class Judge:
             return False
         reports = len(trial.intermediate_values)
         if watch.asked_at != reports:
-            watch.pruner_says = bool(wrapped.prune(study, trial))
+            watch.pruner_says = self._wants(wrapped, study, trial, watch)
             watch.asked_at = reports
             if watch.pruner_says and watch.record is None:
                 watch.record = self._record_of(wrapped, trial, watch)
@@ -244,6 +257,23 @@ class Judge:
                 watch.record = None
                 self._recorder.clear(study, trial)
         return watch.pruner_says
+
+    def _wants(
+        self, wrapped: BasePruner, study: Study, trial: FrozenTrial, watch: Watch
+    ) -> bool:
+        """Ask the pruner; with a veto, its wish stands until the rule agrees.
+
+        A pruner whose wish stands is not asked again: what it stores about this
+        trial stays what it would have stored without the veto.
+        """
+        if watch.wished_at is None and wrapped.prune(study, trial):
+            watch.wished_at = next(reversed(trial.intermediate_values), -1)
+        wishes = watch.wished_at is not None
+        if self._veto is None:
+            watch.wished_at = None
+            return wishes
+        monitor = watch.monitor
+        return wishes and (monitor is None or monitor.is_against(self._veto))
 
     def _record_of(
         self, wrapped: BasePruner, trial: FrozenTrial, watch: Watch
@@ -260,9 +290,15 @@ class Judge:
             step=step,
             metric=self._policy.metric,
             value=values.get(step),
-            message=f"{kind} pruned the trial; no rule of the guard stood against it.",
+            message=self._pruners_reason(kind, watch),
             host=socket.gethostname(),
         )
+
+    def _pruners_reason(self, kind: str, watch: Watch) -> str:
+        if self._veto is None:
+            return f"{kind} pruned the trial; no rule of the guard stood against it."
+        asked = f"{kind} asked to prune the trial at step {watch.wished_at}"
+        return f"{asked}, and the rule `{self._veto}` agrees."
 
     def _trouble(self, number: int, error: Exception) -> None:
         self._notices.once(

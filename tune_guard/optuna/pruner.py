@@ -14,6 +14,7 @@ from tune_guard.optuna import _engine
 from tune_guard.optuna.judge import Judge
 from tune_guard.optuna.signals import as_step
 from tune_guard.policy import Policy
+from tune_guard.rules.registry import find_rule
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -55,6 +56,11 @@ class GuardPruner(BasePruner):
         most_attempts: Runs of the same parameters, in all, when machines break
             them; 1 never queues them again.
 
+        veto: Id of a rule, such as ``behind``: what the wrapped pruner wants to
+            cut is cut only where this rule agrees; its wish stands until then.
+            A rule that the policy does not have is added to it, and cuts nothing
+            by itself.
+
     Raises:
         ConfigError: If an argument is of the wrong kind.
 
@@ -88,10 +94,13 @@ class GuardPruner(BasePruner):
         *,
         mark_infeasible: bool | Literal["auto"] = "auto",
         most_attempts: int = 3,
+        veto: str | None = None,
     ) -> None:
         _check(wrapped_pruner, policy, mark_infeasible, most_attempts)
         self._wrapped_pruner = wrapped_pruner
         self._policy = Policy.default("value") if policy is None else policy
+        if veto is not None:
+            self._policy = self._policy.watching(find_rule(veto).id)
         self._notices = Notices()
         self._judge = Judge(
             self._policy,
@@ -99,6 +108,7 @@ class GuardPruner(BasePruner):
             self._notices,
             mark_infeasible=mark_infeasible,
             most_attempts=most_attempts,
+            veto=veto,
         )
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:

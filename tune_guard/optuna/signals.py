@@ -46,6 +46,7 @@ class Watch:
         self.gpu_uuid = ""
         self.record: StopRecord | None = None
         self.asked_at = -1
+        self.wished_at: int | None = None
         self.pruner_says = False
         self._metric = "" if monitor is None else monitor.policy.metric
         self._stores_values = stores_values

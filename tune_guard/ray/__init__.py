@@ -18,6 +18,7 @@ from tune_guard.ray.callback import GuardCallback
 from tune_guard.ray.combine import combine
 from tune_guard.ray.searcher import GuardSearcher
 from tune_guard.ray.stopper import GuardStopper
+from tune_guard.ray.veto import GuardScheduler
 
 if TYPE_CHECKING:
     from tune_guard.ray.report_callback import GuardReportCallback
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GuardCallback",
     "GuardReportCallback",
+    "GuardScheduler",
     "GuardSearcher",
     "GuardStopper",
     "combine",

@@ -46,6 +46,7 @@ def controller() -> TuneController | None:
 def scheduler_of(owner: TuneController | None) -> Any:
     """Return the scheduler, or None when there is none that could cut."""
     scheduler = getattr(owner, "_scheduler_alg", None)
+    scheduler = getattr(scheduler, "wrapped_scheduler", scheduler)
     return None if type(scheduler) is FIFOScheduler else scheduler
 
 
@@ -65,17 +66,21 @@ def reached_budget(scheduler: Any, result: dict[str, Any]) -> bool:
 
 def foreign_stoppers(owner: TuneController | None, ours: tuple[type, ...]) -> list[str]:
     """Return the classes of the stoppers that can cut a trial and say nothing."""
+    quiet = (*ours, NoopStopper, TimeoutStopper)
+    return [type(s).__name__ for s in stoppers_of(owner) if not isinstance(s, quiet)]
+
+
+def stoppers_of(owner: TuneController | None) -> list[Stopper]:
+    """Return the experiment's stoppers, those of Ray's own combination apart."""
     waiting: list[Any] = [getattr(owner, "_stopper", None)]
-    names = []
+    found = []
     while waiting:
         stopper = waiting.pop(0)
         if isinstance(stopper, CombinedStopper):
             waiting += getattr(stopper, "_stoppers", ())
-        elif isinstance(stopper, Stopper) and not isinstance(
-            stopper, (*ours, NoopStopper, TimeoutStopper)
-        ):
-            names.append(type(stopper).__name__)
-    return names
+        elif isinstance(stopper, Stopper):
+            found.append(stopper)
+    return found
 
 
 def failed_fast(owner: TuneController | None) -> bool:

@@ -105,6 +105,18 @@ class GuardStopper(Stopper):
         """Return False: the guard ends trials, never the experiment."""
         return False
 
+    def is_against(self, trial_id: str, rule_id: str) -> bool | None:
+        """Return whether a rule has cause to cut a trial, by its newest row.
+
+        None when the policy does not have the rule: it has no say then. See
+        :meth:`tune_guard.Policy.watching`.
+        """
+        policy = self._trials.policy
+        if policy is None or all(r.id != rule_id for r in policy.armed_rules()):
+            return None
+        trial = self._awake.get(trial_id)
+        return trial is not None and trial.monitor.is_against(rule_id)
+
     # ------------------------------------------------------------ one row
 
     def _judge(self, trial_id: str, result: dict[str, Any]) -> bool:
@@ -165,6 +177,7 @@ class GuardStopper(Stopper):
             if verdict.stop:
                 monitor.warnings.setdefault(verdict.reason, verdict.step)
                 monitor.verdict = HEALTHY
+        monitor.finish()
         result[TOP] = Stamp(to_row(monitor.record(host=_host(result))))
         self._trials.free(trial_id)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tune_guard.rules.amp_scale_collapse import AmpScaleCollapse
+from tune_guard.rules.behind import Behind
 from tune_guard.rules.divergence import Divergence
 from tune_guard.rules.gpu_fault import GpuFault
 from tune_guard.rules.gradient_explosion import GradientExplosion
@@ -16,6 +17,7 @@ from tune_guard.rules.thermal_throttle import ThermalThrottle
 
 __all__ = [
     "AmpScaleCollapse",
+    "Behind",
     "Divergence",
     "GpuFault",
     "GradientExplosion",

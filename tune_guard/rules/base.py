@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from tune_guard.curve import Curve
 from tune_guard.exceptions import ConfigError
 from tune_guard.observation import Observation
+from tune_guard.peers import Peers
 from tune_guard.schedule import Schedule
 from tune_guard.statistics import RobustWindow
 from tune_guard.verdict import Blame, Finding, Level, Tier
@@ -39,6 +40,11 @@ class Context:
 
         name_of: Gives the key under which a signal was reported last
             (``loss`` -> ``train/loss``), for messages.
+
+        trial_id: The trial's name among its peers.
+
+        peers: What the sweep's finished trials have reached, or None when the
+            trial is judged by itself.
     """
 
     metric: str
@@ -48,6 +54,8 @@ class Context:
     curve: Curve = field(default_factory=Curve)
     schedule: Schedule = field(default_factory=Schedule)
     name_of: Callable[[str], str] = str
+    trial_id: str = ""
+    peers: Peers | None = None
 
     @property
     def sign(self) -> float:
@@ -68,6 +76,10 @@ class Rule:
     blame: ClassVar[Blame]
     needs: ClassVar[tuple[str, ...]] = ()
     """Signals of which one must come: without any the rule is inactive."""
+
+    compares: ClassVar[bool] = False
+    """Whether the rule measures a trial against finished ones, by its share of the
+    budget: without ``budget_steps`` it is inactive."""
 
     def start(self, context: Context) -> Detector:
         """Return a fresh detector for one trial."""
@@ -121,6 +133,9 @@ class Detector:
     def update(self, observation: Observation) -> Finding | None:
         """Take one observation in O(1) and return a finding if it triggers."""
         raise NotImplementedError
+
+    def finish(self) -> None:
+        """Take notice that the trial has run to its end. Most rules need not."""
 
     def state(self) -> list[Any]:
         """Return the state as plain values, in the order of ``__slots__``."""

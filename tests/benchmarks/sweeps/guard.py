@@ -9,6 +9,7 @@ import numpy as np
 from tests.benchmarks.sweeps.data import Run, Study
 from tune_guard.monitor import Monitor
 from tune_guard.notices import Notices
+from tune_guard.peers import Peers
 from tune_guard.policy import Policy
 
 MakePolicy = Callable[[Study, Run], Policy]
@@ -36,6 +37,11 @@ def plateau(patience: int) -> MakePolicy:
     return make
 
 
+def thrifty(study: Study, run: Run) -> Policy:
+    """Return the policy that also compares trials."""
+    return Policy.thrifty(study.objective, _mode(study), budget_steps=run.budget)
+
+
 def _mode(study: Study) -> str:
     return "max" if study.mode == "max" else "min"
 
@@ -44,6 +50,7 @@ POLICIES: dict[str, MakePolicy] = {
     "tune_guard default": default,
     "tune_guard default, budget unknown": without_budget,
     "tune_guard default + patience 20": plateau(20),
+    "tune_guard thrifty": thrifty,
 }
 
 
@@ -54,9 +61,11 @@ def run_guard(study: Study, make: MakePolicy) -> tuple[np.ndarray, dict[str, int
     between two of them is seen between reports, as on a worker.
     """
     done, reasons = [], dict[str, int]()
-    notices = Notices()
-    for run in study.runs:
-        monitor = Monitor(make(study, run), trial_id=run.trial_id, notices=notices)
+    notices, peers = Notices(), Peers()
+    for number, run in enumerate(study.runs):
+        monitor = Monitor(
+            make(study, run), trial_id=str(number), notices=notices, peers=peers
+        )
         executed = len(run)
         for count, _, report in run.rows(study.objective):
             step = count if study.objective in report else None
@@ -65,5 +74,7 @@ def run_guard(study: Study, make: MakePolicy) -> tuple[np.ndarray, dict[str, int
                 executed = max(1, count)
                 reasons[verdict.reason] = reasons.get(verdict.reason, 0) + 1
                 break
+        else:
+            monitor.finish()
         done.append(executed)
     return np.array(done), reasons

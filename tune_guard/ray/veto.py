@@ -1,0 +1,156 @@
+"""A scheduler whose cuts need the consent of one of the guard's rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ray.tune.schedulers import TrialScheduler
+
+from tune_guard.exceptions import ConfigError
+from tune_guard.notices import Notices
+from tune_guard.ray import _engine
+from tune_guard.ray.combine import Combined
+from tune_guard.ray.stopper import GuardStopper
+from tune_guard.rules.registry import find_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ray.tune.experiment import Trial
+    from ray.tune.stopper import Stopper
+
+
+class GuardScheduler(TrialScheduler):
+    """Let a scheduler cut a trial only where a rule of the guard agrees.
+
+    The scheduler's wish stands until the rule agrees; the trial runs on till
+    then and the scheduler is not asked about it again, so that what it knows of
+    the others stays what it would be. The end that it sets itself (``max_t``) is
+    no cut. Pauses and changes of hyperparameters pass as they are, and so does
+    what a scheduler cuts without being asked (``HyperBandScheduler`` does; ASHA
+    and ``MedianStoppingRule`` do not).
+
+    The rule is asked through the sweep's GuardStopper, whose policy must have it.
+    Without one the scheduler decides alone, which is said once.
+
+    Args:
+        wrapped_scheduler: The scheduler, such as ``ASHAScheduler``.
+
+        veto: Id of the rule that must agree.
+
+    Raises:
+        ConfigError: If an argument is of the wrong kind.
+
+    Example:
+        >>> from ray.tune.schedulers import ASHAScheduler
+        >>> from tune_guard import Policy
+        >>> from tune_guard.ray import GuardScheduler, GuardStopper
+        >>> policy = Policy.default("loss", "min", budget_steps=100)
+        >>> stopper = GuardStopper(policy.watching("behind"))
+        >>> scheduler = GuardScheduler(ASHAScheduler(max_t=100), veto="behind")
+    """
+
+    def __init__(
+        self, wrapped_scheduler: TrialScheduler, *, veto: str = "behind"
+    ) -> None:
+        if not isinstance(wrapped_scheduler, TrialScheduler):
+            msg = (
+                "`wrapped_scheduler` must be a scheduler of Ray Tune, but got"
+                f" {wrapped_scheduler!r}. Pass an instance, such as ASHAScheduler()."
+            )
+            raise ConfigError(msg)
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.wrapped_scheduler = wrapped_scheduler
+        self._veto = find_rule(veto).id
+        self._wishes: set[str] = set()
+        self._notices = Notices()
+
+    @property
+    def metric(self) -> Any:
+        """The wrapped scheduler's metric."""
+        return self.wrapped_scheduler.metric
+
+    @property
+    def supports_buffered_results(self) -> bool:
+        """Whether the wrapped scheduler takes several results at once."""
+        return bool(self.wrapped_scheduler.supports_buffered_results)
+
+    def set_search_properties(
+        self, metric: str | None, mode: str | None, **spec: Any
+    ) -> bool:
+        """Hand over what the TuneConfig says."""
+        return self.wrapped_scheduler.set_search_properties(metric, mode, **spec)
+
+    def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
+        """A trial is new."""
+        self.wrapped_scheduler.on_trial_add(tune_controller, trial)
+
+    def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
+        """A trial failed."""
+        self._wishes.discard(trial.trial_id)
+        self.wrapped_scheduler.on_trial_error(tune_controller, trial)
+
+    def on_trial_result(
+        self, tune_controller: Any, trial: Trial, result: dict[str, Any]
+    ) -> str:
+        """Ask the scheduler, and where it wants to cut, the rule."""
+        scheduler, stop = self.wrapped_scheduler, TrialScheduler.STOP
+        if trial.trial_id not in self._wishes:
+            decision = scheduler.on_trial_result(tune_controller, trial, result)
+            if decision != stop:
+                return decision
+            self._wishes.add(trial.trial_id)
+        if _engine.reached_budget(scheduler, result) or self._agrees(trial):
+            return stop
+        return TrialScheduler.CONTINUE
+
+    def _agrees(self, trial: Trial) -> bool:
+        for stopper in _guards(_engine.stoppers_of(_engine.controller())):
+            against = stopper.is_against(trial.trial_id, self._veto)
+            if against is not None:
+                return against
+        self._notices.once(
+            "veto",
+            f"No GuardStopper has the rule `{self._veto}`, so"
+            f" {type(self.wrapped_scheduler).__name__} decides alone. Write"
+            f' GuardStopper(policy.watching("{self._veto}")).',
+        )
+        return True
+
+    def on_trial_complete(
+        self, tune_controller: Any, trial: Trial, result: dict[str, Any]
+    ) -> None:
+        """A trial ended."""
+        self._wishes.discard(trial.trial_id)
+        self.wrapped_scheduler.on_trial_complete(tune_controller, trial, result)
+
+    def on_trial_remove(self, tune_controller: Any, trial: Trial) -> None:
+        """A trial was removed before it ran."""
+        self._wishes.discard(trial.trial_id)
+        self.wrapped_scheduler.on_trial_remove(tune_controller, trial)
+
+    def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
+        """Let the scheduler choose."""
+        return self.wrapped_scheduler.choose_trial_to_run(tune_controller)
+
+    def debug_string(self) -> str:
+        """Return the scheduler's own line, and what it wished for in vain."""
+        wishes = len(self._wishes)
+        own = self.wrapped_scheduler.debug_string()
+        return f"{own} ({wishes} cuts wait for `{self._veto}`)" if wishes else own
+
+    def save(self, checkpoint_path: str) -> None:
+        """Save the scheduler."""
+        self.wrapped_scheduler.save(checkpoint_path)
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Restore the scheduler."""
+        self.wrapped_scheduler.restore(checkpoint_path)
+
+
+def _guards(stoppers: list[Stopper]) -> Iterator[GuardStopper]:
+    for stopper in stoppers:
+        if isinstance(stopper, GuardStopper):
+            yield stopper
+        elif isinstance(stopper, Combined):
+            yield from _guards([criterion for _, criterion in stopper.criteria])
