@@ -59,7 +59,7 @@ class GuardReportCallback(TuneReportCallback):
     def __init__(self, policy: Policy) -> None:
         self._policy = checked_policy(policy, "GuardReportCallback")
         self._notices = Notices()
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
 
     def after_report(
         self,
@@ -77,7 +77,7 @@ class GuardReportCallback(TuneReportCallback):
                 " passed on.",
             )
             worst = metrics[0]
-        super().after_report(run_context, [worst], checkpoint)  # type: ignore[no-untyped-call]
+        super().after_report(run_context, [worst], checkpoint)
 
 
 def worst_of(reports: Sequence[Mapping[str, Any]], policy: Policy) -> dict[str, Any]:

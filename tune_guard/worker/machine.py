@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from tune_guard.notices import Notices
+from tune_guard.worker import memory
 from tune_guard.worker.gpu.sampler import GpuSampler
 from tune_guard.worker.pace import Pace
 from tune_guard.worker.settings import Gpu
@@ -84,7 +85,7 @@ class Machine:
         """Return the GPU's signals since the last report."""
         if self._sampler is None:
             return {}
-        signals = self._sampler.since_report()
+        signals = {**self._sampler.since_report(), **memory.in_report()}
         return {**signals, "gpu_uuid": self.gpu_uuid} if self.gpu_uuid else signals
 
     def close(self) -> None:

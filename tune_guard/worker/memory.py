@@ -74,6 +74,26 @@ def gpu_memory() -> GpuMemory | None:
         return None
 
 
+def in_report() -> dict[str, int]:
+    """Return this process's share of a GPU's memory, for a report; empty without one.
+
+    Retries of the allocator are memory pressure: it had to give back its cache,
+    which stalls the training, before it found room.
+    """
+    torch = sys.modules.get("torch")
+    try:
+        if torch is None or not torch.cuda.is_initialized():
+            return {}
+        retries = torch.cuda.memory_stats().get("num_alloc_retries", 0)
+        return {
+            "gpu_memory_allocated_bytes": torch.cuda.max_memory_allocated(),
+            "gpu_memory_reserved_bytes": torch.cuda.max_memory_reserved(),
+            "gpu_memory_retries": retries,
+        }
+    except Exception:  # noqa: BLE001 - a device that failed answers nothing
+        return {}
+
+
 def verdict_of(step: int, used: GpuMemory | None) -> Verdict:
     """Return the verdict on a training that ran out of memory.
 

@@ -45,6 +45,8 @@ class Nvml:
     def __init__(self, notices: Notices) -> None:
         self._notices = notices
         self._unsupported: set[str] = set()
+        self._answers = 0
+        self._errors: dict[str, Exception] = {}
         self._events: Any = None
         try:
             import pynvml
@@ -103,7 +105,21 @@ class Nvml:
 
         Raises:
             GpuLost: If it is gone.
+            NvmlUnavailable: If every single call failed.
         """
+        self._answers, self._errors = 0, {}
+        sample = self._sample(handle)
+        if self._errors and not self._answers:
+            msg = f"every call failed ({next(iter(self._errors.values()))!r})"
+            raise NvmlUnavailable(msg)
+        for what, error in self._errors.items():
+            self._notices.once(
+                f"nvml:{what}:{error!r}",
+                f"NVML could not read the GPU's {what} ({error!r}): unknown for now.",
+            )
+        return sample
+
+    def _sample(self, handle: Any) -> Sample:
         memory = self._memory(handle)
         return Sample(
             temperature_celsius=self._temperature(handle),
@@ -196,18 +212,16 @@ class Nvml:
         api = self._api
         for way in ways:
             try:
-                return way()
+                found = way()
             except (api.NVMLError_NotSupported, api.NVMLError_FunctionNotFound):
                 continue
             except api.NVMLError_GpuIsLost as error:
                 raise GpuLost from error
             except api.NVMLError as error:
-                self._notices.once(
-                    f"nvml:{what}:{error!r}",
-                    f"NVML could not read the GPU's {what} ({error!r}): unknown for"
-                    " now.",
-                )
+                self._errors[what] = error
                 return None
+            self._answers += 1
+            return found
         self._unsupported.add(what)
         self._notices.once(
             f"nvml:{what}",

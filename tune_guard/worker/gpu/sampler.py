@@ -15,6 +15,8 @@ from tune_guard.worker.gpu.window import Sample, Window
 
 INTERVAL_S = 1.0
 _FATAL = frozenset(FATAL_XIDS)
+_MOST_FAILURES = 3
+"""Looks in a row at which nothing answered, after which NVML is given up."""
 
 
 def _found(nvml: Nvml, uuid: str) -> tuple[Any, str]:
@@ -72,6 +74,7 @@ class GpuSampler:
         self._nvml: Nvml | None = None
         self._handle: Any = None
         self._over = False
+        self._failures = 0
         self.lost = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -138,9 +141,15 @@ class GpuSampler:
         except GpuLost:
             self.lost = self._over = True
             sample = Sample(lost=True)
+        except NvmlUnavailable as error:
+            self._failures += 1
+            if self._failures >= _MOST_FAILURES:
+                self._give_up(f"{error}")
+            return
         except Exception as error:  # noqa: BLE001 - a driver may answer anything
             self._give_up(f"NVML failed with {error!r}")
             return
+        self._failures = 0
         with self._lock:
             self._since_report.add(sample)
             self._since_pulse.add(sample)

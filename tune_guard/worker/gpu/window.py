@@ -50,6 +50,7 @@ class Window:
     def __init__(self) -> None:
         self._samples: deque[Sample] = deque(maxlen=_MOST_SAMPLES)
         self._xids: list[int] = []
+        self._throttled_s: float | None = None
 
     def __len__(self) -> int:
         return len(self._samples)
@@ -84,12 +85,20 @@ class Window:
             "gpu_memory_used_bytes": max(
                 _known(samples, "memory_used_bytes"), default=None
             ),
-            "gpu_throttled_s": _growth(_known(samples, "throttled_s")),
+            "gpu_throttled_s": self._growth(_known(samples, "throttled_s")),
             "gpu_ecc_uncorrected": _last(_known(samples, "ecc_uncorrected")),
             "gpu_xid": _last(fatal or xids),
             "gpu_lost": True if samples[-1].lost else None,
         }
         return {name: value for name, value in found.items() if value is not None}
+
+    def _growth(self, counter: list[Any]) -> float | None:
+        """Return how far a counter rose since the window before."""
+        if not counter:
+            return None
+        first = counter[0] if self._throttled_s is None else self._throttled_s
+        self._throttled_s = float(counter[-1])
+        return max(0.0, self._throttled_s - first)
 
 
 def _of_reasons(reasons: list[Any]) -> dict[str, Any]:
@@ -117,8 +126,3 @@ def _mean(values: list[Any]) -> float | None:
 
 def _last(values: list[Any]) -> Any:
     return values[-1] if values else None
-
-
-def _growth(values: list[Any]) -> float | None:
-    """Return how far a counter rose within the window."""
-    return max(0.0, values[-1] - values[0]) if len(values) > 1 else None
