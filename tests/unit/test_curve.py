@@ -83,6 +83,11 @@ class TestWindows:
         assert curve_of(scores).quarters() == (1.0, 2.0, 3.0, 4.0)
         assert curve_of(scores[:3]).quarters() == ()
 
+    def test_quarters_leave_the_warm_up_out(self) -> None:
+        """Of 40 readings 20 are warm-up: the quarters are five readings each."""
+        scores = [level for level in (1.0, 2.0, 3.0, 4.0) for _ in range(10)]
+        assert curve_of(scores, warm=20).quarters() == (3.0, 3.0, 4.0, 4.0)
+
 
 class TestBounds:
     """Memory, and what merging buckets changes."""
@@ -98,6 +103,7 @@ class TestBounds:
         curve = curve_of([float(i) for i in range(64)])
         assert (curve.width, len(curve.tops), curve.pending) == (2, 32, 0)
         assert curve.tops[:3] == [1.0, 3.0, 5.0]
+        assert curve.middles[5:8] == [8.5, 10.5, 12.5]
 
     def test_merged_buckets_hold_what_wide_ones_would(self) -> None:
         """The first 64 readings, merged, are like the next 64, filled at width 2."""

@@ -197,6 +197,19 @@ class TestBackAtStart:
         reports = losses([0.5] * 300, key="acc")
         assert stop_step(start(), reports, metric="acc", mode="max") is None
 
+    def test_a_reading_at_the_start_level_begins_a_new_window(self) -> None:
+        """0.5 at step 55 is no worse than the start: 56 to 65, two in a bucket."""
+        values = [0.5] * 5 + [0.9] * 45 + [0.4] * 5 + [0.5] + [0.4] * 40
+        reports = losses(values, key="acc")
+        found = stop_step(start(), reports, metric="acc", mode="max", budget_steps=300)
+        assert found == 65
+
+    def test_the_window_lies_past_the_readings_of_the_start(self) -> None:
+        """A trial that falls from the first reading on: steps 5 to 10."""
+        reports = losses([0.9 - 0.01 * i for i in range(50)], key="acc")
+        found = stop_step(start(), reports, metric="acc", mode="max", budget_steps=50)
+        assert found == 10
+
     def test_the_trigger_can_be_switched_off(self) -> None:
         """With start_ratio 0."""
         values = [0.5] * 5 + [0.4] * 300
@@ -227,6 +240,20 @@ class TestBackAtStart:
         reports = losses([*ramp, *after])
         fields = {"warmup_steps": 40, "budget_steps": 100}
         assert stop_step(Divergence(), reports, **fields) is None
+
+    def test_a_collapse_to_one_class_is_no_rare_reward(self) -> None:
+        """An accuracy that lies still at 0.1 once reached 0.9."""
+        values = [0.5] * 5 + [0.9] * 5 + [0.1] * 90
+        rule = Divergence(holds=(RareReward(),))
+        fields = {"metric": "acc", "mode": "max", "budget_steps": 100}
+        assert stop_step(rule, losses(values, key="acc"), **fields) == 15
+
+    def test_a_reward_that_moves_is_not_rare(self) -> None:
+        """It fell to a level that is not one and the same."""
+        values = [5.0] * 5 + [9.0] * 5 + [1.0 + 0.1 * (i % 7) for i in range(90)]
+        rule = Divergence(holds=(RareReward(),))
+        fields = {"metric": "reward", "mode": "max", "budget_steps": 100}
+        assert stop_step(rule, losses(values, key="reward"), **fields) == 19
 
     def test_a_ramp_of_the_rate_is_held_until_three_times_its_length(self) -> None:
         """The rate is at its peak from step 10 on; the loss stays high."""
