@@ -364,6 +364,13 @@ def test_a_huge_unusable_value_is_named_in_short() -> None:
     assert len("".join(notices.messages.values())) < 250
 
 
+def test_a_rule_asks_for_signals_and_for_further_keys_by_name() -> None:
+    """What is neither, or was not reported, is None."""
+    observation = read({"score": 1.0, "loss": 2.0, "a": {"b": 3.0}}, extra=("a/b",))
+    asked = ("metric", "loss", "a/b", "lr", "a/c", "warming", "get")
+    assert [observation.get(name) for name in asked] == [1.0, 2.0, 3.0] + [None] * 4
+
+
 def test_extra_keys_hold_single_numbers_only() -> None:
     """Several elements under a watched key are no observation there either."""
     notices = Notices()
@@ -399,6 +406,13 @@ def test_a_key_that_is_no_text_is_refused(value: Any) -> None:
     """A wrong key is named when it is configured, not when it is read."""
     with pytest.raises(ConfigError, match="`loss`"):
         Keys(loss=value)
+
+
+def test_a_list_of_keys_is_kept_as_a_tuple() -> None:
+    """Keys can be compared and hashed."""
+    keys: Any = ["a", "b"]
+    assert Keys(loss=keys) == Keys(loss=("a", "b"))
+    assert hash(Keys(loss=keys))
 
 
 def test_no_key_at_all_leaves_a_signal_unwatched() -> None:

@@ -62,6 +62,12 @@ def test_a_whole_number_in_any_notation_is_a_count(steps: str) -> None:
     assert type(made.rule("plateau").patience) is int
 
 
+def test_a_whole_number_where_a_real_one_is_asked_for_becomes_one() -> None:
+    """Messages and comparisons see one type."""
+    made = read("rules: [{slow_step: {factor: 3}}]\n")
+    assert type(made.rule("slow_step").factor) is float
+
+
 def test_patience_and_target_are_one_word_each() -> None:
     """As in `Policy.default`."""
     assert read("patience: 7\ntarget: 1e-1\n") == Policy.default(

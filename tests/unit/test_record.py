@@ -348,7 +348,8 @@ def test_without_a_reason_nothing_was_stored(reason: Any) -> None:
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [("1e-3", 1e-3), (3, 3.0), ("x", None), (None, None), (True, None), ([1], None)],
+    [("1e-3", 1e-3), (3, 3.0), ("x", None), (None, None), (True, None), ([1], None)]
+    + [(10**400, math.inf), (-(10**400), -math.inf)],
 )
 def test_a_number_is_read_back(value: object, expected: float | None) -> None:
     """Numbers and their texts; a flag is none."""
