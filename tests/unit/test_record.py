@@ -348,8 +348,16 @@ def test_without_a_reason_nothing_was_stored(reason: Any) -> None:
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [("1e-3", 1e-3), (3, 3.0), ("x", None), (None, None), (True, None), ([1], None)]
-    + [(10**400, math.inf), (-(10**400), -math.inf)],
+    [
+        ("1e-3", 1e-3),
+        (3, 3.0),
+        (10**400, math.inf),
+        (-(10**400), -math.inf),
+        ("x", None),
+        (None, None),
+        (True, None),
+        ([1], None),
+    ],
 )
 def test_a_number_is_read_back(value: object, expected: float | None) -> None:
     """Numbers and their texts; a flag is none."""
