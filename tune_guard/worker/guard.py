@@ -171,7 +171,12 @@ class TrialGuard:
         return self._act_on(self._trial.check_step(loss, given, step))
 
     def report(
-        self, metrics: Mapping[str, Any], step: int | None = None, **extra: Any
+        self,
+        metrics: Mapping[str, Any],
+        step: int | None = None,
+        *,
+        send: bool = True,
+        **extra: Any,
     ) -> Verdict:
         """Judge a report, pass it on with the health signals, and act on a stop.
 
@@ -180,6 +185,8 @@ class TrialGuard:
                 one element is sent as a number.
 
             step: Number of the report; counted if left out.
+
+            send: Whether to pass it on; False where a framework does so itself.
 
             extra: Passed on to Ray's ``report``, such as ``checkpoint=``.
 
@@ -194,7 +201,7 @@ class TrialGuard:
         verdict, row, at = self._trial.check_report(metrics, step)
         if verdict.stop:
             self._end(row, at)
-        else:
+        elif send:
             self._session.send(row, at, **extra)
         return verdict
 
@@ -277,6 +284,10 @@ class TrialGuard:
                 ...
         """
         return self._trial.pace.timed(batches)
+
+    def waited(self, seconds: float) -> None:
+        """Say that the step waited so long for its data, where :meth:`data` cannot."""
+        self._trial.pace.waited(seconds)
 
     # ----------------------------------------------------------------- the end
 
