@@ -16,6 +16,7 @@ from typing import Any
 from tune_guard.monitor import Monitor
 from tune_guard.notices import Notices
 from tune_guard.observation import SIGNALS
+from tune_guard.peers import Peers
 from tune_guard.policy import Policy
 from tune_guard.sweeps.curves import Curve
 from tune_guard.sweeps.sweep import Sweep, Trial
@@ -83,7 +84,9 @@ class TrialReplay:
 def replay(
     sweep: Sweep, policy: Policy, notices: Notices | None = None
 ) -> list[TrialReplay]:
-    """Replay every trial of one sweep that reported the objective.
+    """Replay every trial of one sweep that reported the objective, in order.
+
+    A trial that the policy does not cut is a peer of those that come after it.
 
     Args:
         sweep: A recorded sweep whose trials ran to their end. Trials that
@@ -98,27 +101,34 @@ def replay(
     """
     policy.checked()
     notices = Notices() if notices is None else notices
+    peers = Peers()
     found = (
-        replay_trial(trial, sweep.curves.of(trial.id), policy, notices)
+        replay_trial(trial, sweep.curves.of(trial.id), policy, notices, peers)
         for trial in sweep.trials
     )
     return [trial for trial in found if trial is not None]
 
 
 def replay_trial(
-    trial: Trial, curves: Mapping[str, Curve], policy: Policy, notices: Notices
+    trial: Trial,
+    curves: Mapping[str, Curve],
+    policy: Policy,
+    notices: Notices,
+    peers: Peers | None = None,
 ) -> TrialReplay | None:
     """Replay one trial; None when it never reported the objective."""
     objective = curves.get(policy.metric)
     if objective is None or not len(objective):
         return None
-    monitor = Monitor(policy, trial_id=trial.id, notices=notices)
+    monitor = Monitor(policy, trial_id=trial.id, notices=notices, peers=peers)
     verdict_step, reason = None, ""
     for step, report in reports(watched(curves, policy)):
         verdict = monitor.observe(step, report)
         if verdict.stop:
             verdict_step, reason = step, verdict.reason
             break
+    else:
+        monitor.finish()
     return _measured(trial, objective, monitor, reason, verdict_step)
 
 

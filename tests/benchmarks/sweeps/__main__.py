@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tests.benchmarks.sweeps.data import Study, load
+from tests.benchmarks.sweeps.data import Study, load, shuffled
 from tests.benchmarks.sweeps.figures import measure, summary
-from tests.benchmarks.sweeps.guard import POLICIES, run_guard
+from tests.benchmarks.sweeps.guard import POLICIES, run_guard, watching
 from tests.benchmarks.sweeps.peers import (
     ORACLES,
     PEERS,
@@ -27,6 +27,7 @@ from tests.benchmarks.sweeps.peers import (
 )
 
 IN_FRONT_OF = ("Ray ASHA", "Optuna Median")
+UNDER_VETO = ("Ray ASHA", "Optuna Hyperband", "Optuna Median")
 STUDIES: list[Study] = []
 ONLY_OURS = False
 
@@ -48,6 +49,9 @@ def judge(number: int) -> tuple[list[tuple[str, dict[str, Any]]], dict[str, Coun
         for name in IN_FRONT_OF:
             done = run_peer(study, PEERS[name](study), guarded)
             rows.append((f"tune_guard + {name}", measure(study, done)))
+        for name in UNDER_VETO:
+            done, _ = run_guard(study, watching, PEERS[name](study))
+            rows.append((f"veto: behind x {name}", measure(study, done)))
         rows.append(("NaN check alone", measure(study, nan_check(study))))
         for name, make_peer in PEERS.items():
             done = run_peer(study, make_peer(study), full)
@@ -64,12 +68,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path, help="holds curves/ and trials/")
     parser.add_argument("--only", nargs="*", default=[], help="names of data sets")
     parser.add_argument("--ours", action="store_true", help="leave out the peers")
+    parser.add_argument(
+        "--shuffle", type=int, metavar="SEED", help="run the trials in another order"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args(argv)
     started = time.monotonic()
     global ONLY_OURS  # noqa: PLW0603 - what forked workers see
     ONLY_OURS = options.ours
     STUDIES[:] = load(options.folder, options.only)
+    if options.shuffle is not None:
+        STUDIES[:] = [shuffled(study, options.shuffle) for study in STUDIES]
     trials = sum(len(study.runs) for study in STUDIES)
     print(f"{len(STUDIES)} sweeps, {trials} trials that ran to their end", flush=True)
     largest = sorted(range(len(STUDIES)), key=lambda i: -sum(map(len, STUDIES[i].runs)))

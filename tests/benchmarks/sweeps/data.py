@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -128,6 +129,13 @@ class Study:
     def on_hyperparameters(self) -> bool:
         """Whether its trials differ in hyperparameters."""
         return self.dataset.startswith(HYPERPARAMETERS)
+
+
+def shuffled(study: Study, seed: int) -> Study:
+    """Return a sweep whose trials come in another order."""
+    runs = list(study.runs)
+    random.Random(f"{seed} {study.dataset} {study.name}").shuffle(runs)
+    return Study(study.dataset, study.name, study.objective, study.mode, runs)
 
 
 def load(folder: Path, only: Sequence[str] = ()) -> list[Study]:

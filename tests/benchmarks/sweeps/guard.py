@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.benchmarks.sweeps.data import Run, Study
+from tests.benchmarks.sweeps.peers import Peer
 from tune_guard.monitor import Monitor
 from tune_guard.notices import Notices
 from tune_guard.peers import Peers
@@ -42,6 +43,11 @@ def thrifty(study: Study, run: Run) -> Policy:
     return Policy.thrifty(study.objective, _mode(study), budget_steps=run.budget)
 
 
+def watching(study: Study, run: Run) -> Policy:
+    """Return the default policy with ``behind`` as a veto on what a peer cuts."""
+    return default(study, run).watching("behind")
+
+
 def _mode(study: Study) -> str:
     return "max" if study.mode == "max" else "min"
 
@@ -54,27 +60,53 @@ POLICIES: dict[str, MakePolicy] = {
 }
 
 
-def run_guard(study: Study, make: MakePolicy) -> tuple[np.ndarray, dict[str, int]]:
+def run_guard(
+    study: Study, make: MakePolicy, peer: Peer | None = None
+) -> tuple[np.ndarray, dict[str, int]]:
     """Return how many readings of each trial were run, and the cuts by rule.
 
     The step axis is the number of readings of the objective; what is recorded
     between two of them is seen between reports, as on a worker.
+
+    Args:
+        study: The sweep; one worker runs trial after trial.
+
+        make: Makes the policy of a trial.
+
+        peer: Somebody whose cuts need the consent of the rule ``behind``; its
+            wish stands until the rule agrees.
     """
     done, reasons = [], dict[str, int]()
-    notices, peers = Notices(), Peers()
+    notices, finished = Notices(), Peers()
     for number, run in enumerate(study.runs):
         monitor = Monitor(
-            make(study, run), trial_id=str(number), notices=notices, peers=peers
+            make(study, run), trial_id=str(number), notices=notices, peers=finished
         )
-        executed = len(run)
-        for count, _, report in run.rows(study.objective):
-            step = count if study.objective in report else None
-            verdict = monitor.observe(step, report)
-            if verdict.stop:
-                executed = max(1, count)
-                reasons[verdict.reason] = reasons.get(verdict.reason, 0) + 1
-                break
-        else:
+        if peer is not None:
+            peer.start(run, number)
+        executed, reason = _watch(study, run, monitor, peer)
+        if not reason:
             monitor.finish()
+        else:
+            reasons[reason] = reasons.get(reason, 0) + 1
+        if peer is not None:
+            peer.end(cut=bool(reason))
         done.append(executed)
     return np.array(done), reasons
+
+
+def _watch(
+    study: Study, run: Run, monitor: Monitor, peer: Peer | None
+) -> tuple[int, str]:
+    """Return the readings that one trial ran, and who cut it."""
+    wished = False
+    for count, _, report in run.rows(study.objective):
+        fresh = study.objective in report
+        verdict = monitor.observe(count if fresh else None, report)
+        if verdict.stop:
+            return max(1, count), verdict.reason
+        if fresh and peer is not None:
+            wished = wished or peer.report(count - 1, report[study.objective])
+            if wished and monitor.is_against("behind"):
+                return count, type(peer).__name__
+    return len(run), ""
