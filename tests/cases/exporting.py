@@ -15,6 +15,7 @@ os.environ["TUNE_GUARD_PROMETHEUS"] = str(FOLDER / "guard.prom")
 
 import optuna  # noqa: E402
 import tensorboardX  # noqa: E402
+from tensorboardX import event_file_writer  # noqa: E402
 
 from tests.cases.reload import open_storage, stored_trial  # noqa: E402
 from tune_guard import Policy, listeners  # noqa: E402
@@ -47,7 +48,7 @@ def objective(trial: optuna.Trial) -> float:
 
 if __name__ == "__main__":
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    tensorboardX.SummaryWriter = RaisingWriter
+    tensorboardX.SummaryWriter = event_file_writer.EventsWriter = RaisingWriter
     policy = Policy.from_yaml(FOLDER / "policy.yaml")
     study = optuna.create_study(
         study_name="s", storage=open_storage(ADDRESS), pruner=GuardPruner(policy=policy)
