@@ -15,14 +15,16 @@ import os
 import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from queue import SimpleQueue
+from threading import Lock
 from typing import Protocol
 
 from tune_guard.events import Event, GuardError, HealthSample, SweepEnded, TrialEnded
 from tune_guard.notices import Notices
+from tune_guard.verdict import Blame
 
 logger = logging.getLogger("tune_guard")
 
@@ -30,7 +32,8 @@ MOST_WAITING = 20_000
 """Events that wait at most for one listener; later ones are counted and dropped."""
 
 KEPT_WITHIN_S = 0.0005
-"""How long the announcement of an end waits for it to be safe on the disk."""
+"""How long the announcement of a machine's fault, or of a sweep's end, waits for it
+to be safe on the disk. Any other event waits for nothing."""
 
 
 class Listener(Protocol):
@@ -55,7 +58,8 @@ class Kind:
         takes_samples: Whether it makes use of a
             :class:`~tune_guard.events.HealthSample`.
 
-        keeps: Whether it keeps ends on disk, safe from ``kill -9``.
+        keeps: Whether it keeps on disk, safe from ``kill -9``, what is worth a
+            message by itself.
 
         exit_within_s: How long a process that exits waits for it at most.
     """
@@ -110,8 +114,8 @@ class Dispatcher:
         make: Makes the listener, in that thread: what it imports and opens costs
             the caller nothing. None for a listener that cannot be.
 
-        keeps: Whether the announcement of an end waits, for a moment, until the
-            listener has it.
+        keeps: Whether an announcement that matters by itself waits, for a moment,
+            until the listener has it.
 
         exit_within_s: How long :meth:`close` waits at most.
     """
@@ -126,10 +130,8 @@ class Dispatcher:
         self.dropped = 0
         self._make, self._keeps, self._within_s = make, keeps, exit_within_s
         self._listener: Listener | None = None
-        self._waiting: deque[Event] = deque()
-        self._put = self._done = 0
-        self._closing = False
-        self._changed = threading.Condition()
+        # Putting into it neither blocks nor lets another thread run.
+        self._waiting: SimpleQueue[tuple[Event | None, Lock | None]] = SimpleQueue()
         self._notices = Notices()
         self._thread = threading.Thread(
             target=self._run, name="tune_guard-listener", daemon=True
@@ -138,31 +140,29 @@ class Dispatcher:
 
     def put(self, event: Event) -> None:
         """Take an event. Returns at once, or after at most ``KEPT_WITHIN_S``."""
-        with self._changed:
-            if len(self._waiting) >= MOST_WAITING:
-                self.dropped += 1
-                return
-            self._waiting.append(event)
-            self._put += 1
-            ticket = self._put
-            self._changed.notify_all()
-            if self._keeps and isinstance(event, (TrialEnded, SweepEnded)):
-                self._changed.wait_for(lambda: self._done >= ticket, KEPT_WITHIN_S)
+        if self._waiting.qsize() >= MOST_WAITING:
+            self.dropped += 1
+        elif self._keeps and _matters_by_itself(event):
+            self._put_and_wait(event, KEPT_WITHIN_S)
+        else:
+            self._waiting.put((event, None))
+
+    def _put_and_wait(self, event: Event | None, within_s: float) -> None:
+        taken = Lock()
+        taken.acquire()
+        self._waiting.put((event, taken))
+        taken.acquire(timeout=within_s)
 
     def _run(self) -> None:
         listener = self._listener = self._make()
         while True:
-            with self._changed:
-                while not self._waiting:
-                    if self._closing:
-                        return
-                    self._changed.wait()
-                event = self._waiting.popleft()
-            if listener is not None:
+            event, taken = self._waiting.get()
+            if listener is not None and event is not None:
                 self._tell(listener, event)
-            with self._changed:
-                self._done += 1
-                self._changed.notify_all()
+            if taken is not None:
+                taken.release()
+            if event is None:
+                return
 
     def _tell(self, listener: Listener, event: Event) -> None:
         try:
@@ -178,10 +178,7 @@ class Dispatcher:
     def close(self) -> None:
         """Tell what is waiting and let the listener finish, within its time."""
         end = time.monotonic() + self._within_s
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
-        self._thread.join(self._within_s)
+        self._put_and_wait(None, self._within_s)
         if self.dropped:
             logger.warning("%d events were too many to be told.", self.dropped)
         try:
@@ -189,6 +186,12 @@ class Dispatcher:
                 self._listener.close(max(0.0, end - time.monotonic()))
         except Exception:
             logger.debug("A listener could not be closed.", exc_info=True)
+
+
+def _matters_by_itself(event: Event) -> bool:
+    if isinstance(event, TrialEnded):
+        return event.record.blame is Blame.INFRASTRUCTURE
+    return isinstance(event, SweepEnded)
 
 
 _told: tuple[tuple[Kind, Dispatcher], ...] = ()

@@ -17,10 +17,12 @@ from tune_guard.events import Event, GuardError, HealthSample, SweepStarted, Tri
 from tune_guard.listeners import Dispatcher
 from tune_guard.notices import Notices
 from tune_guard.record import StopRecord
+from tune_guard.verdict import Blame
 
 ROOT = Path(__file__).parents[2]
 
 ENDED = TrialEnded(sweep="s", trial="t", record=StopRecord(reason="plateau"))
+FAULT = TrialEnded(sweep="s", trial="t", record=StopRecord(blame=Blame.INFRASTRUCTURE))
 SAMPLE = HealthSample(sweep="s", trial="t", step=1)
 
 
@@ -156,34 +158,32 @@ def test_a_listener_that_hangs_holds_up_nobody(
 
     monkeypatch.setattr(listeners, "MOST_WAITING", 10)
     dispatcher = Dispatcher(Hanging, keeps=True, exit_within_s=0.01)
-    for _ in range(100):
-        dispatcher.put(ENDED)
+    for event in [ENDED, FAULT] * 50:
+        dispatcher.put(event)
     assert 89 <= dispatcher.dropped <= 90
     dispatcher.close()
     released.set()
     assert "events were too many" in caplog.text
 
 
-def test_an_end_is_in_the_hands_of_who_keeps_it_when_announced() -> None:
-    """The announcer waits for that, where the listener is at hand."""
-    ready = threading.Event()
+def test_a_fault_waits_until_it_is_kept_and_a_cut_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So that ``kill -9`` right after it loses no fault."""
+    monkeypatch.setattr(listeners, "KEPT_WITHIN_S", 60.0)
+    ear, released = Ear(), threading.Event()
 
-    class Keeping(Ear):
-        def handle(self, event: Event) -> None:
-            super().handle(event)
-            ready.set()
+    def make() -> Ear:
+        released.wait()
+        return ear
 
-    keeping = Keeping()
-    dispatcher = Dispatcher(lambda: keeping, keeps=True)
-    dispatcher.put(SweepStarted(sweep="s"))
-    ready.wait()
-    monotonic = [0]
-    for number in range(200):
-        dispatcher.put(ENDED)
-        monotonic.append(len(keeping.heard) >= number + 2)
+    dispatcher = Dispatcher(make, keeps=True)
+    dispatcher.put(ENDED)
+    assert ear.heard == []
+    released.set()
+    dispatcher.put(FAULT)
+    assert ear.heard == [ENDED, FAULT]
     dispatcher.close()
-    # Nearly always: the wait is bounded, and the machine may be busy.
-    assert sum(monotonic) > 100
 
 
 def test_a_forked_child_begins_anew(ear: Ear) -> None:

@@ -11,6 +11,7 @@ import hashlib
 import math
 import os
 import re
+import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +22,7 @@ from tune_guard.exceptions import ConfigError
 from tune_guard.record import BLAME, REASON, STEP, StopRecord, plain
 
 if TYPE_CHECKING:
-    from tensorboardX import SummaryWriter
+    from tensorboardX.event_file_writer import EventsWriter
 
 OUTCOME = "tune_guard/outcome"
 
@@ -32,7 +33,7 @@ and opened again when its trial goes on."""
 LONGEST_NAME = 100
 LONGEST_VALUE = 500
 
-FLUSH_S = 10
+FLUSH_S = 10.0
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=,+-]+")
 
@@ -57,8 +58,7 @@ class TensorBoard:
             )
             raise ConfigError(msg) from error
         self._folder = folder
-        self._open: OrderedDict[Path, SummaryWriter] = OrderedDict()
-        self._opened = 0
+        self._open: OrderedDict[Path, _Run] = OrderedDict()
 
     def handle(self, event: Event) -> None:
         """Write one event."""
@@ -74,20 +74,19 @@ class TensorBoard:
             self._open.popitem()[1].close()
 
     def _sample(self, event: HealthSample) -> None:
-        writer = self._writer(event.sweep, event.trial)
+        run = self._run(event.sweep, event.trial)
         for rule, margin in event.margins.items():
-            _scalar(writer, f"tune_guard/margin/{rule}", margin, event.step)
+            run.scalar(f"tune_guard/margin/{rule}", margin, event.step)
         for signal, value in event.gpu.items():
             name = signal.removeprefix("gpu_")
-            _scalar(writer, f"tune_guard/gpu/{name}", value, event.step)
+            run.scalar(f"tune_guard/gpu/{name}", value, event.step)
+        run.flush_now_and_then()
 
     def _end(self, event: TrialEnded) -> None:
-        from tensorboardX.summary import hparams
+        from tensorboardX.summary import hparams, text
 
         record = event.record
-        writer = self._writer(event.sweep, event.trial)
-        step = max(record.step, 0)
-        writer.add_text(REASON, _as_text(record), step)
+        run, step = self._run(event.sweep, event.trial), max(record.step, 0)
         columns = {name: _column(value) for name, value in event.params.items()}
         columns |= {
             REASON: record.reason or str(record.outcome),
@@ -95,31 +94,65 @@ class TensorBoard:
             BLAME: str(record.blame or ""),
         }
         metrics = _metrics(record, event.time_s)
-        for summary in hparams(columns, metrics):
-            writer.file_writer.add_summary(summary)
-        for name, value in metrics.items():
-            _scalar(writer, name, value, step)
-        writer.close()
-        del self._open[self._run(event.sweep, event.trial)]
+        try:
+            run.write(text(REASON, _as_text(record)), step)
+            for summary in hparams(columns, metrics):
+                run.write(summary, step)
+            for name, value in metrics.items():
+                run.scalar(name, value, step)
+        finally:
+            self._open.pop(run.folder).close()
 
-    def _run(self, sweep: str, trial: str) -> Path:
-        return self._folder / file_name(sweep) / file_name(trial)
-
-    def _writer(self, sweep: str, trial: str) -> SummaryWriter:
-        from tensorboardX import SummaryWriter
-
-        run = self._run(sweep, trial)
-        if run not in self._open:
-            if len(self._open) >= MOST_OPEN:
+    def _run(self, sweep: str, trial: str) -> _Run:
+        folder = self._folder / file_name(sweep) / file_name(trial)
+        if folder not in self._open:
+            while len(self._open) >= MOST_OPEN:
                 self._open.popitem(last=False)[1].close()
-            # Two files of one second would have the same name.
-            self._opened += 1
-            suffix = f".{os.getpid()}.{self._opened}"
-            self._open[run] = SummaryWriter(
-                str(run), flush_secs=FLUSH_S, filename_suffix=suffix
-            )
-        self._open.move_to_end(run)
-        return self._open[run]
+            self._open[folder] = _Run(folder)
+        self._open.move_to_end(folder)
+        return self._open[folder]
+
+
+class _Run:
+    """One event file, written in the listener's own thread.
+
+    The library's usual writer has a thread and a queue of its own for each run,
+    and keeps each one until the process exits.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from tensorboardX.event_file_writer import EventsWriter
+
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        # The file's name has the second in it, and a run may be opened twice in one.
+        suffix = f".{os.getpid()}.{time.monotonic_ns()}"
+        self._writer: EventsWriter = EventsWriter(str(folder / "events"), suffix)
+        self._flushed_at = time.monotonic()
+
+    def write(self, summary: Any, step: int) -> None:
+        """Write a summary of the library's own making."""
+        from tensorboardX.proto.event_pb2 import Event as Record
+
+        record = Record(summary=summary, step=step, wall_time=time.time())
+        self._writer.write_event(record)
+
+    def scalar(self, name: str, value: float, step: int) -> None:
+        """Write a number, if it is one."""
+        from tensorboardX.summary import scalar
+
+        if math.isfinite(value):
+            self.write(scalar(name, value), step)
+
+    def flush_now_and_then(self) -> None:
+        """Let a reader see what was written."""
+        if time.monotonic() - self._flushed_at >= FLUSH_S:
+            self._writer.flush()
+            self._flushed_at = time.monotonic()
+
+    def close(self) -> None:
+        """Write everything and close the file."""
+        self._writer.close()
 
 
 def from_environment() -> TensorBoard:
@@ -143,11 +176,6 @@ def file_name(name: str) -> str:
         return safe
     digest = hashlib.sha256(name.encode(errors="replace")).hexdigest()[:8]
     return f"{safe.replace('..', '')}-{digest}"
-
-
-def _scalar(writer: SummaryWriter, name: str, value: float, step: int) -> None:
-    if math.isfinite(value):
-        writer.add_scalar(name, value, step)
 
 
 def _as_text(record: StopRecord) -> str:

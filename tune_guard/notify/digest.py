@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,12 @@ from tune_guard.notify.texts import (
     reason_text,
 )
 
-MOST_MERGED = 5000
-"""Alerts in one message. Ids of four characters fill DingTalk's largest one."""
+MOST_MERGED = 2000
+"""Alerts in one message at most."""
+
+A_FEW = 50
+
+BREATH_S = 0.0002
 
 IDS_PER_ALERT = 20
 """An alert on more trials is split, so that a small message holds it too."""
@@ -65,18 +70,39 @@ def compose(
         language: ``en`` or ``zh``.
     """
     waiting = alerts[:MOST_MERGED]
-    low, high = 1, len(waiting)
-    while low < high:
-        middle = (low + high + 1) // 2
-        title, body = _texts(waiting[:middle], service.keyword, language)
-        if service.size(title, body) <= service.most_bytes:
-            low = middle
-        else:
-            high = middle - 1
-    title, body = _texts(waiting[:low], service.keyword, language)
+
+    def texts(count: int) -> tuple[str, str]:
+        return _texts(waiting[:count], service.keyword, language)
+
+    count = _most_that_fit(
+        len(waiting), service.most_bytes, lambda n: service.size(*texts(n))
+    )
+    title, body = texts(count)
     while service.size(title, body) > service.most_bytes and len(body) > 1:
         body = body[: len(body) * 3 // 4] + "…"
-    return Digest(title=title, body=body, count=low, full=low < len(alerts))
+    return Digest(title=title, body=body, count=count, full=count < len(alerts))
+
+
+def _most_that_fit(count: int, most_bytes: int, size: Callable[[int], int]) -> int:
+    """Return how many fit, 1 at least, in a few tries around a first guess.
+
+    Between two tries other threads may run: it is a training's interpreter.
+    """
+    if size(count) <= most_bytes or count == 1:
+        return count
+    few = min(count, A_FEW)
+    each = max(1, (size(few) - size(1)) // max(1, few - 1))
+    guess = (most_bytes - size(1)) // each
+    low, high = 1, min(count - 1, guess + guess // 4 + 1)
+    middle = max(1, min(high, guess - guess // 8))
+    while low < high:
+        time.sleep(BREATH_S)
+        if size(middle) <= most_bytes:
+            low = middle
+        else:
+            high = max(low, middle - 1)
+        middle = (low + high + 1) // 2
+    return low
 
 
 def _texts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -40,7 +41,12 @@ def harmless(text: object) -> str:
         >>> harmless("<b>@all\n[x](http://y)")
         '＜b＞＠all ［x］(http：//y)'
     """
-    line = str(text)
+    return _harmless(str(text))
+
+
+# A digest is composed anew for each length that is tried.
+@functools.lru_cache(maxsize=8192)
+def _harmless(line: str) -> str:
     if not line.isprintable():
         line = "".join(char if char.isprintable() else " " for char in line)
     return " ".join(line.translate(_LOOKALIKES).replace("://", "\uff1a//").split())
@@ -52,7 +58,7 @@ WORDS: Mapping[Language, Mapping[str, str]] = {
         "fault_many": "Machine faults ({reason}) in {n} trials",
         "again": "The same hyperparameters are tried again.",
         "first_nan_one": "First non-finite trial of the sweep: {trial}{step}",
-        "first_nan_many": "First non-finite trials of {n} sweeps",
+        "first_nan_many": "First non-finite trials of {n} runs",
         "cut_one": "Cut by the guard ({reason}): trial {trial}{step}",
         "cut_many": "Cut by the guard ({reason}): {n} trials",
         "share": "{dead} of {trials} trials died of {reason}",
@@ -94,7 +100,7 @@ WORDS: Mapping[Language, Mapping[str, str]] = {
         "fault_many": "机器故障：{reason}，{n} 个试验",
         "again": "将用相同的超参数重试。",
         "first_nan_one": "本次搜索首个出现 NaN/Inf 的试验：{trial}{step}",
-        "first_nan_many": "{n} 次搜索首次出现 NaN/Inf",
+        "first_nan_many": "{n} 次运行首次出现 NaN/Inf",
         "cut_one": "已中止：{reason}，试验 {trial}{step}",
         "cut_many": "已中止：{reason}，{n} 个试验",
         "share": "{trials} 个试验中有 {dead} 个失败，原因：{reason}",

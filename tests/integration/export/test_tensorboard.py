@@ -165,7 +165,7 @@ def test_a_writer_that_raises_is_said_once_and_stops_nothing(
         msg = "NaN is not a valid input"
         raise ValueError(msg)
 
-    monkeypatch.setattr("tensorboardX.SummaryWriter.add_text", refuse)
+    monkeypatch.setattr("tensorboardX.summary.text", refuse)
     caplog.set_level(logging.WARNING)
     dispatcher = Dispatcher(lambda: TensorBoard(tmp_path))
     for number in range(5):

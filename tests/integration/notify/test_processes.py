@@ -26,8 +26,7 @@ from tune_guard.events import SweepStarted
 
 def drained():
     ((_, dispatcher),) = listeners._told
-    with dispatcher._changed:
-        dispatcher._changed.wait_for(lambda: dispatcher._done == dispatcher._put)
+    dispatcher._put_and_wait(SweepStarted(sweep="s"), 60.0)
 """
 
 ANNOUNCE = """
