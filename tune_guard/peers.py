@@ -53,8 +53,13 @@ class Course:
         self.pairs, self.stride = 0, 1
 
     def add(self, score: float, step: int, budget_steps: int) -> None:
-        """Take in one finite score, reported at a step of the budget."""
-        before = min(GRID + 1, -(-step * GRID // budget_steps))
+        """Take in one finite score, reported at a step of the budget.
+
+        What comes past the budget is not part of it.
+        """
+        if step > budget_steps:
+            return
+        before = -(-step * GRID // budget_steps)
         missing = before - len(self.reached)
         if missing > 0:
             self.reached += [self.best] * missing
@@ -268,7 +273,8 @@ def _earlier(noise: float, gain: float) -> list[int]:
     0.57 of it at a tenth of the budget, 0.79 at half, 0.95 at its end; less where
     the noise is large beside what the leaders gained.
     """
-    weaker = 1.0 + _NOISE_WEAKENS * noise / gain if gain > 0.0 else math.inf
+    ratio = noise / gain if gain > 0.0 else math.inf
+    weaker = 1.0 + _NOISE_WEAKENS * ratio if math.isfinite(ratio) else math.inf
     shares = [share / GRID for share in range(GRID + 1)]
     return [int(GRID * x * (0.4 + 0.55 * math.sqrt(x)) / weaker) for x in shares]
 
