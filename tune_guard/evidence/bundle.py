@@ -34,12 +34,18 @@ class Place(Protocol):
     name: str
     """How a record calls it."""
 
+    rewrites: bool
+    """Whether to replace a file is cheap: then the manifest follows each part."""
+
     def put(self, file: str, write: Callable[[Stream], None]) -> None:
         """Store a file whole or not at all, replacing what was there.
 
         Raises:
             OSError: Or whatever else the place refuses it with.
         """
+
+    def finish(self) -> None:
+        """Take notice that all files are there. Must not raise."""
 
 
 class LeftOut(Exception):  # noqa: N818 - it says what happened
@@ -185,14 +191,18 @@ class _Writer:
                 continue
             try:
                 self._add(part)
-                self._put_manifest()
+                if self._place.rewrites:
+                    self._put_manifest()
             except LeftOut as why:
                 self.bundle.left_out[part.file] = str(why)
             except Exception as error:  # noqa: BLE001 - a place may raise anything
                 refused = f"the place had refused {part.file}"
                 self.bundle.left_out.setdefault(part.file, brief(error))
-        if self.bundle.left_out and self.bundle.name:
-            self._put_manifest_anyway()
+        if self.bundle.name:
+            if self.bundle.left_out or not self._place.rewrites:
+                self._put_manifest_anyway()
+            self._place.finish()
+            self.bundle.name = self._place.name
 
     def _add(self, part: Part) -> None:
         """Write one part.
@@ -202,8 +212,9 @@ class _Writer:
             Exception: If the place refuses it.
         """
         left = self._most_bytes - self.bundle.size_bytes
-        if part.size_bytes() > left:
-            msg = f"{part.size_bytes()} bytes, and {left} were left"
+        size_bytes = _size_of(part)
+        if size_bytes > left:
+            msg = f"{size_bytes} bytes, and {left} were left"
             raise LeftOut(msg)
         meter: _Metered | None = None
 
@@ -232,9 +243,18 @@ class _Writer:
         self._place.put(MANIFEST, lambda stream: _write_all(stream, text.encode()))
 
     def _put_manifest_anyway(self) -> None:
-        """Say also what was left out, if the place still takes it."""
+        """Say the last word, also on what was left out, if the place takes it."""
         with contextlib.suppress(Exception):  # the last manifest is whole, and true
             self._put_manifest()
+
+
+def _size_of(part: Part) -> int:
+    try:
+        return part.size_bytes()
+    except LeftOut:
+        raise
+    except Exception as error:
+        raise LeftOut(brief(error)) from error
 
 
 def _write_part(part: Part, meter: _Metered) -> None:

@@ -28,6 +28,8 @@ class Folder:
         name: How a record calls it; the path when left out.
     """
 
+    rewrites = True
+
     def __init__(self, path: Path, name: str = "") -> None:
         self.path = path
         self.name = name or str(path)
@@ -49,6 +51,9 @@ class Folder:
                 draft.unlink()
             raise
 
+    def finish(self) -> None:
+        """Do nothing: every file is in its place."""
+
 
 class Storage:
     """A folder in a file system of pyarrow, such as that of a Ray experiment.
@@ -68,7 +73,7 @@ class Storage:
         self._filesystem = filesystem
         self.path = path
         self.name = name
-        self._renames = any(kind in filesystem.type_name for kind in _RENAMING)
+        self.rewrites = any(kind in filesystem.type_name for kind in _RENAMING)
 
     def put(self, file: str, write: Callable[[Stream], None]) -> None:
         """Store a file whole or not at all.
@@ -77,7 +82,7 @@ class Storage:
             OSError: If the file system does not take it.
         """
         path = f"{self.path}/{file}"
-        if self._renames:
+        if self.rewrites:
             self._put_by_renaming(path, f"{self.path}/.{file}.tmp", write)
             return
         whole = io.BytesIO()
@@ -97,6 +102,9 @@ class Storage:
             with contextlib.suppress(Exception):
                 self._filesystem.delete_file(draft)
             raise
+
+    def finish(self) -> None:
+        """Do nothing: every file is in its place."""
 
 
 def bundle_name(record: StopRecord, trial: str = "") -> str:

@@ -7,8 +7,10 @@ import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from tune_guard.evidence.window import Window
 from tune_guard.monitor import Monitor
 from tune_guard.optuna import _engine
+from tune_guard.optuna import evidence as bundles
 from tune_guard.optuna.announcer import Announcer
 from tune_guard.optuna.finished import FinishedTrials
 from tune_guard.optuna.recorder import Recorder
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial, Trial
 
+    from tune_guard.evidence.settings import Evidence
     from tune_guard.notices import Notices
     from tune_guard.policy import Policy
 
@@ -46,6 +49,8 @@ class Judge:
         most_attempts: Runs of the same parameters when machines break them.
 
         veto: Id of the rule that must agree where the wrapped pruner cuts.
+
+        evidence: What is kept of a trial before it is cut; None for nothing.
     """
 
     def __init__(
@@ -57,6 +62,7 @@ class Judge:
         mark_infeasible: bool | Literal["auto"],
         most_attempts: int,
         veto: str | None = None,
+        evidence: Evidence | None = None,
     ) -> None:
         self._policy = policy
         self._wrapped = wrapped
@@ -64,6 +70,7 @@ class Judge:
         self._mark_infeasible = mark_infeasible
         self._most_attempts = most_attempts
         self._veto = veto
+        self._evidence = evidence if evidence and evidence.has_place else None
         self._recorder = Recorder(notices)
         self._announcer = Announcer(policy)
         self._begin_process()
@@ -170,6 +177,7 @@ class Judge:
                 policy, trial_id=number, notices=self._notices, peers=peers
             )
             monitor.attempt = attempt_of(trial.user_attrs)
+            monitor.witness = None if self._evidence is None else Window()
         watch = Watch(monitor, stores_values=len(study.directions) == 1)
         self._announcer.started(study, trial)
         stored = StopRecord.from_metadata(trial.user_attrs)
@@ -206,12 +214,27 @@ class Judge:
             record = watch.monitor.record(
                 host=socket.gethostname(), gpu_uuid=watch.gpu_uuid
             )
+            name = self._keep_evidence(study, trial, record, watch.monitor)
+            record = replace(record, evidence=name)
             self._record_cut(study, trial, watch, record)
         if watch.record is not None and watch.record.blame is Blame.INFRASTRUCTURE:
             record = watch.record
             where = " ".join(filter(None, (record.host, record.gpu_uuid)))
             msg = f"{_sentence(record)} [{where}]"
             raise HardwareFault(msg, record)
+
+    def _keep_evidence(
+        self, study: Study, trial: FrozenTrial, record: StopRecord, monitor: Monitor
+    ) -> str:
+        if self._evidence is None:
+            return ""
+        try:
+            return bundles.keep(
+                study, trial, record, monitor, self._evidence, self._notices
+            )
+        except Exception as error:  # noqa: BLE001 - the cut stands without it
+            self._trouble(trial.number, error)
+            return ""
 
     def _record_cut(
         self, study: Study, trial: FrozenTrial, watch: Watch, record: StopRecord

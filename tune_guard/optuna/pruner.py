@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from optuna.exceptions import TrialPruned
 from optuna.pruners import BasePruner, HyperbandPruner
 
+from tune_guard.evidence.settings import Evidence, checked
 from tune_guard.exceptions import ConfigError
 from tune_guard.notices import Notices
 from tune_guard.observation import to_number
@@ -61,6 +62,9 @@ class GuardPruner(BasePruner):
             A rule that the policy does not have is added to it, and cuts nothing
             by itself.
 
+        evidence: What is kept of a trial before it is cut, and where: in Optuna's
+            artifact store or in a folder, as it says. None for nothing.
+
     Raises:
         ConfigError: If an argument is of the wrong kind.
 
@@ -95,8 +99,10 @@ class GuardPruner(BasePruner):
         mark_infeasible: bool | Literal["auto"] = "auto",
         most_attempts: int = 3,
         veto: str | None = None,
+        evidence: Evidence | None = None,
     ) -> None:
         _check(wrapped_pruner, policy, mark_infeasible, most_attempts)
+        self.evidence = checked(evidence)
         self._wrapped_pruner = wrapped_pruner
         self._policy = Policy.default("value") if policy is None else policy
         if veto is not None:
@@ -109,6 +115,7 @@ class GuardPruner(BasePruner):
             mark_infeasible=mark_infeasible,
             most_attempts=most_attempts,
             veto=veto,
+            evidence=evidence,
         )
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:

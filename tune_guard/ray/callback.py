@@ -7,14 +7,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ray.tune import Callback
 
+from tune_guard.evidence.settings import Evidence, checked
 from tune_guard.notices import Notices
 from tune_guard.observation import to_number
 from tune_guard.policy import Policy
 from tune_guard.ray import _engine, outcome
+from tune_guard.ray import evidence as bundles
 from tune_guard.ray.announcer import Announcer
 from tune_guard.ray.record_file import RecordFiles
 from tune_guard.ray.rows import (
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("tune_guard")
 
+_EVIDENCE = Evidence()
+
 
 class GuardCallback(Callback):
     """Record why every trial of a sweep ended.
@@ -45,22 +50,32 @@ class GuardCallback(Callback):
     in TensorBoard's table of hyperparameters. Interrupted by Ctrl-C, a trial's
     file says ``interrupted`` until it is resumed.
 
+    Before a trial is cut, the numbers that led to it are kept in its directory,
+    in ``tune_guard_evidence``; ``tune-guard explain`` judges them again. A
+    :class:`~tune_guard.TrialGuard` in the training loop keeps more.
+
     Nothing that happens here can end a sweep. A storage that refuses costs a
     quarter of a second, one warning, and puts the record into a local file.
 
     Args:
         policy: The policy that the sweep's GuardStopper has.
 
+        evidence: What is kept of a trial that is cut; None for nothing. The
+            driver spends 2 seconds on it at most.
+
     Raises:
-        ConfigError: If the policy's mode is missing.
+        ConfigError: If the policy's mode is missing, or a value cannot be meant.
 
     Example:
         >>> from tune_guard import Policy
         >>> callback = GuardCallback(Policy.default("loss", "min"))
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(
+        self, policy: Policy, *, evidence: Evidence | None = _EVIDENCE
+    ) -> None:
         self._policy = checked_policy(policy, "GuardCallback")
+        self._evidence = checked(evidence)
         self._notices = Notices()
         self._files = RecordFiles(self._notices)
         self._announcer = Announcer(self._policy)
@@ -72,10 +87,11 @@ class GuardCallback(Callback):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the trials out: they belong to the running experiment."""
-        return {"policy": self._policy}
+        return {"policy": self._policy, "evidence": self._evidence}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["policy"])  # type: ignore[misc]
+        evidence = state.get("evidence", _EVIDENCE)
+        self.__init__(state["policy"], evidence=evidence)  # type: ignore[misc]
 
     # ------------------------------------------------------------ Ray's hooks
 
@@ -114,6 +130,7 @@ class GuardCallback(Callback):
     ) -> None:
         """Complete the last row of a trial, before the loggers write it."""
         if result.get(DONE):
+            self._safely(self._keep_evidence, trial, result)
             self._safely(self._complete_row, trial, result)
         self._safely(self._announcer.sample, trial, result)
 
@@ -180,6 +197,17 @@ class GuardCallback(Callback):
             self._restored.discard(trial_id)
             self._files.withdraw(trial)
         self._announcer.started(trial)
+
+    def _keep_evidence(self, trial: Trial, result: dict[str, Any]) -> None:
+        """Keep the numbers of a trial that the stopper has just condemned."""
+        stamp = stamp_of(result)
+        monitor = stamp.judge() if stamp is not None and stamp.judge else None
+        if stamp is None or monitor is None or self._evidence is None:
+            return
+        record = monitor.record(host=str(result.get("hostname") or ""))
+        name = bundles.keep(self._evidence, trial, record, monitor, self._notices)
+        stamp.judge = None
+        stamp.update(to_row(replace(record, evidence=name)))
 
     def _complete_row(self, trial: Trial, result: dict[str, Any]) -> None:
         if record_in(result) is not None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
+from tune_guard.evidence.window import Window
 from tune_guard.exceptions import ConfigError
 from tune_guard.monitor import Monitor
 from tune_guard.notices import Notices
@@ -110,6 +111,7 @@ class OpenTrials:
         monitor = Monitor(
             self.policy, trial_id=trial_id, notices=self._notices, peers=self.peers
         )
+        monitor.witness = Window()
         sleeper = self._asleep.pop(trial_id, None)
         stored = None if sleeper is None else self._read(sleeper.data)
         if stored is None:

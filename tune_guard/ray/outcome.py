@@ -92,7 +92,8 @@ def error_fields(trial: Trial) -> dict[str, Any]:
     if fault is not None:
         names = ("reason", "outcome", "step", "blame", "metric", "value", "threshold")
         kept = {name: getattr(fault, name) for name in names}
-        return {**kept, "message": fault.message, "gpu_uuid": fault.gpu_uuid}
+        more = {n: getattr(fault, n) for n in ("message", "gpu_uuid", "evidence")}
+        return {**kept, **more}
     kind, text, machine = _engine.error_of(trial)
     text = " ".join(text.split())
     return {

@@ -6,6 +6,7 @@ driver they are unpickled apart, and no other object would be the same in both.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,9 @@ class Stamp(dict[str, Any]):
 
     stopped_by = ""
     """Set by a criterion that stops the experiment: its name."""
+
+    judge: weakref.ref[Monitor] | None = None
+    """The monitor that cut the trial after this row. It does not live on for it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)

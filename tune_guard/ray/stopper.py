@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import weakref
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
 from ray.tune.stopper import Stopper
 
 from tune_guard.exceptions import ConfigError, did_you_mean
+from tune_guard.monitor import Monitor
 from tune_guard.notices import Notices
 from tune_guard.observation import flat_keys, lookup, to_number
 from tune_guard.policy import Policy
@@ -31,6 +34,7 @@ from tune_guard.record import StopRecord
 from tune_guard.verdict import HEALTHY
 
 STATE_VERSION = 1
+_MOST_CONDEMNED = 4
 
 
 class GuardStopper(Stopper):
@@ -77,6 +81,8 @@ class GuardStopper(Stopper):
         self._notices = Notices()
         self._trials = OpenTrials(policy, self._notices)
         self._awake = self._trials.awake
+        # Whoever records the cut finds its monitor alive, while few are kept.
+        self._condemned: deque[Monitor] = deque(maxlen=_MOST_CONDEMNED)
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         """Judge one row of one trial and stamp it. Never raises.
@@ -129,7 +135,9 @@ class GuardStopper(Stopper):
             trial.follow(step, result)
         verdict = monitor.observe(step, result)
         if verdict is not HEALTHY and verdict.stop:
-            result[TOP] = Stamp(to_row(monitor.record(host=_host(result))))
+            stamp = result[TOP] = Stamp(to_row(monitor.record(host=_host(result))))
+            stamp.judge = weakref.ref(monitor)
+            self._condemned.append(monitor)
             self._trials.free(trial_id)
             return True
         stamp = result[TOP] = Stamp(WARNED if monitor.warnings else RUNNING)

@@ -69,6 +69,6 @@ def _array(tensor: Any) -> Any:
 
     local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
     host = local.detach().cpu().contiguous()
-    if host.dtype in (torch.bfloat16,):
+    if host.dtype == torch.bfloat16:
         host = host.view(torch.int16)
     return host.resolve_conj().resolve_neg().numpy()

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from tune_guard.evidence.bundle import LeftOut, Part, Place, Stream, write
 from tune_guard.evidence.parts import in_order, json_part, trial_parts
 from tune_guard.evidence.places import Folder, bundle_name
 from tune_guard.evidence.rng import rng_states
 from tune_guard.evidence.settings import Evidence
-from tune_guard.evidence.window import Window
 from tune_guard.notices import Notices
 from tune_guard.record import StopRecord, plain
 from tune_guard.worker import memory
@@ -43,8 +44,8 @@ class Keeper:
     Args:
         evidence: What to keep; None for nothing.
 
-        engines_place: Returns the engine's place for a bundle of this name, or
-            None where it has none.
+        engines_place: Returns the engine's place for a bundle of a name, or None
+            where it has none.
 
         streams: The trial's monitors.
 
@@ -56,7 +57,7 @@ class Keeper:
     def __init__(
         self,
         evidence: Evidence | None,
-        engines_place: Callable[[str], Place | None],
+        engines_place: Callable[[Evidence, str], Place | None],
         streams: Streams,
         machine: Machine,
         notices: Notices,
@@ -70,8 +71,6 @@ class Keeper:
         self._batches: deque[tuple[int, Any]] = deque(maxlen=_BATCHES)
         every = None if evidence is None else evidence.checkpoint_every_steps
         self._checkpoints = Checkpoints(every)
-        if evidence is not None:
-            streams.witness_with(Window)
 
     def note(self, step: int, given: Given) -> None:
         """Take notice of what an optimizer step was given. Never raises."""
@@ -121,7 +120,7 @@ class Keeper:
             return ""
         streams = self._streams
         parts = [
-            *trial_parts(record, streams.verdict, streams.by_name(), streams.deciding),
+            *trial_parts(record, streams.verdict, streams.by_name, streams.deciding),
             *self._parts(record, step),
             *more,
         ]
@@ -138,10 +137,11 @@ class Keeper:
         return bundle.name
 
     def _place(self, record: StopRecord, evidence: Evidence) -> Place | None:
-        if evidence.folder is not None:
-            name = bundle_name(record, record.trial, unique=True)
-            return Folder(evidence.path(name))
-        return self._engines_place(bundle_name(record))
+        """Return the place that evidence names, or else the engine's own."""
+        if evidence.folder is not None and evidence.artifact_store is None:
+            name = bundle_name(record, record.trial or str(os.getpid()))
+            return Folder(Path(evidence.folder) / name)
+        return self._engines_place(evidence, bundle_name(record))
 
     def _parts(self, record: StopRecord, step: int) -> list[Part]:
         states = {n: self._shown[n] for n in _STATEFUL if n in self._shown}
@@ -158,7 +158,12 @@ class Keeper:
                 lambda to: _save(_states(states), to),
                 lambda: size_bytes(_states(states)),
             ),
-            Part("checkpoint", "checkpoint.pt", lambda to: self._checkpoint(bad, to)),
+            Part(
+                "checkpoint",
+                "checkpoint.pt",
+                lambda to: _save(self._checkpoint(bad), to),
+                lambda: size_bytes(self._checkpoint(bad)),
+            ),
         ]
 
     def _batches_as_json(self) -> list[dict[str, Any]]:
@@ -177,12 +182,12 @@ class Keeper:
             raise LeftOut(msg)
         return dict(found)
 
-    def _checkpoint(self, bad_step: int | None, stream: Stream) -> None:
+    def _checkpoint(self, bad_step: int | None) -> dict[str, Any]:
         found = self._checkpoints.before(bad_step)
         if found is None:
             msg = "no copy was taken: set `checkpoint_every_steps`"
             raise LeftOut(msg)
-        _save(found, stream)
+        return found
 
     def _trouble(self, what: str, error: Exception) -> None:
         self._notices.once(
@@ -214,7 +219,7 @@ def _states(parts: dict[str, Any]) -> dict[str, Any]:
 def _save(state: Any, stream: Stream) -> None:
     import torch
 
-    torch.save(plain_state(state), stream)
+    torch.save(plain_state(state), cast("IO[bytes]", stream))
 
 
 def _modules(model: nn.Module | None, step: int) -> dict[str, Any]:

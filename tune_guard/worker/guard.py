@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from tune_guard.evidence.settings import Evidence
 from tune_guard.notices import Notices
 from tune_guard.policy import Policy
 from tune_guard.record import StopRecord
@@ -20,6 +21,9 @@ from tune_guard.worker.trial import WatchedTrial
 if TYPE_CHECKING:
     from optuna.trial import BaseTrial
     from torch import Tensor, nn
+
+
+_EVIDENCE = Evidence()
 
 
 class TrialGuard:
@@ -70,6 +74,9 @@ class TrialGuard:
         deciding_rank: In a distributed training, whose judgement counts where no
             fatal fault is found.
 
+        evidence: What is kept of the trial before it is cut: in the trial's
+            directory of Ray, else where the evidence says. None for nothing.
+
     Raises:
         ConfigError: If an argument cannot be meant.
 
@@ -93,6 +100,7 @@ class TrialGuard:
         trace: bool = False,
         gpu: Gpu = "auto",
         deciding_rank: int = 0,
+        evidence: Evidence | None = _EVIDENCE,
     ) -> None:
         self._options = Options(
             unit=unit,
@@ -101,6 +109,7 @@ class TrialGuard:
             trace=trace,
             gpu=gpu,
             deciding_rank=deciding_rank,
+            evidence=evidence,
         )
         self._policy = settings.policy_for(policy, trial)
         self._notices = Notices()
@@ -117,6 +126,7 @@ class TrialGuard:
             self._options,
             trial_id=session.trial_id,
             first_step=session.first_step,
+            place=session.place,
             notices=self._notices,
         )
 
@@ -131,6 +141,8 @@ class TrialGuard:
         optimizer: Any = None,
         scaler: Any = None,
         lr: Any = None,
+        scheduler: Any = None,
+        batch: Any = None,
         step: int | None = None,
     ) -> Verdict:
         """Judge an optimizer step, and end the trial at once if it is sick.
@@ -156,6 +168,12 @@ class TrialGuard:
 
             lr: The learning rate, or those of all parameter groups.
 
+            scheduler: The learning-rate scheduler; its state is part of the
+                evidence.
+
+            batch: Ids of the step's samples, or the batch itself, of which the
+                evidence holds a hash. The last two stay in memory.
+
             step: Number of the optimizer step; counted from 0 if left out.
 
         Returns:
@@ -166,7 +184,13 @@ class TrialGuard:
             HardwareFault: In an engine, if the machine is to blame.
         """
         given = Given(
-            model=model, grad_norm=grad_norm, optimizer=optimizer, scaler=scaler, lr=lr
+            model=model,
+            grad_norm=grad_norm,
+            optimizer=optimizer,
+            scaler=scaler,
+            lr=lr,
+            scheduler=scheduler,
+            batch=batch,
         )
         return self._act_on(self._trial.check_step(loss, given, step))
 
@@ -236,6 +260,8 @@ class TrialGuard:
         optimizer: Any = None,
         scaler: Any = None,
         lr: Any = None,
+        scheduler: Any = None,
+        batch: Any = None,
         step: int | None = None,
     ) -> Verdict:
         """Judge an optimizer step like :meth:`step`, but act on nothing.
@@ -243,7 +269,13 @@ class TrialGuard:
         Never raises.
         """
         given = Given(
-            model=model, grad_norm=grad_norm, optimizer=optimizer, scaler=scaler, lr=lr
+            model=model,
+            grad_norm=grad_norm,
+            optimizer=optimizer,
+            scaler=scaler,
+            lr=lr,
+            scheduler=scheduler,
+            batch=batch,
         )
         return self._trial.check_step(loss, given, step)
 
@@ -317,6 +349,7 @@ class TrialGuard:
         trial = self._trial
         at = max(0, trial.steps.count - 1)
         trial.streams.adopt(memory.verdict_of(at, memory.gpu_memory()))
+        trial.keep_evidence()
         return self._act_on(self.verdict)
 
     def close(self) -> None:

@@ -88,6 +88,13 @@ class Machine:
         signals = {**self._sampler.since_report(), **memory.in_report()}
         return {**signals, "gpu_uuid": self.gpu_uuid} if self.gpu_uuid else signals
 
+    def now(self) -> dict[str, Any]:
+        """Look at the GPU once more, and return its signals; empty without one."""
+        if self._sampler is None:
+            return {}
+        self._sampler.look()
+        return {**self._sampler.since_pulse(), "gpu_uuid": self.gpu_uuid}
+
     def close(self) -> None:
         """End the sampler's thread."""
         if self._sampler is not None:

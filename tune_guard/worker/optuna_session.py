@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tune_guard.evidence.artifacts import place_for_optuna
+from tune_guard.evidence.bundle import Place
+from tune_guard.evidence.settings import Evidence
 from tune_guard.notices import Notices
 from tune_guard.observation import lookup, to_number
 from tune_guard.record import DETAIL, REASON, STEP, StopRecord
@@ -82,6 +85,14 @@ class OptunaSession:
         if record.blame is Blame.INFRASTRUCTURE:
             raise fault(record)
         raise optuna.TrialPruned(sentence(record))
+
+    def place(self, evidence: Evidence, name: str) -> Place | None:
+        """Return the artifact store or folder that evidence or pruner name."""
+        given = evidence
+        if not evidence.has_place:
+            given = getattr(self._guard(), "evidence", None) or evidence
+        name = f"trial_{self.trial_id}-{name}"
+        return place_for_optuna(given, self._trial, None, name, self._notices)
 
     def _guard(self) -> Any:
         """Return the study's GuardPruner, or None."""

@@ -24,11 +24,14 @@ class Told:
         verdict: The same on every rank.
 
         host: Where the rank that found it runs; ``gpu_uuid`` likewise.
+
+        own: Whether this rank is the one that found it.
     """
 
     verdict: Verdict
     host: str = ""
     gpu_uuid: str = ""
+    own: bool = True
 
 
 class Ranks:
@@ -109,7 +112,7 @@ class Ranks:
             message = _packed(own, rank)
         self.collectives += 1
         dist.broadcast(message, origin, group=self._group)
-        return _unpacked(message)
+        return replace(_unpacked(message), own=rank == origin)
 
     def _claim(self, verdict: Verdict, rank: int, world: int) -> int:
         """Return how loudly this rank calls for a stop; the lowest fatal wins."""

@@ -9,6 +9,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from tune_guard.evidence.bundle import Place
+from tune_guard.evidence.places import Storage
+from tune_guard.evidence.settings import FOLDER, Evidence
 from tune_guard.record import StopRecord
 from tune_guard.verdict import Blame
 from tune_guard.worker import stamp
@@ -77,6 +80,15 @@ class TuneSession:
 
         tune.report({**row, stamp.TOP: stamp.of(record), DONE: True})
 
+    def place(self, evidence: Evidence, name: str) -> Place | None:  # noqa: ARG002
+        """Return a folder in the trial's directory, in the experiment's storage."""
+        from ray import tune
+
+        storage = tune.get_context().get_storage()
+        inside = f"{FOLDER}/{name}"
+        path = f"{storage.trial_fs_path}/{inside}"
+        return Storage(storage.storage_filesystem, path, inside)
+
 
 class TrainSession:
     """A loop that Ray Train runs on each worker."""
@@ -106,6 +118,14 @@ class TrainSession:
         import ray.train
 
         ray.train.report({**row, stamp.TOP: stamp.of(record)})
+
+    def place(self, evidence: Evidence, name: str) -> Place | None:  # noqa: ARG002
+        """Return a folder in the directory of Ray Train's run."""
+        import ray.train
+
+        storage: Any = ray.train.get_context().get_storage()
+        path = f"{storage.experiment_fs_path}/{FOLDER}/{name}"
+        return Storage(storage.storage_filesystem, path, path)
 
 
 def _given(extra: Mapping[str, Any]) -> dict[str, Any]:

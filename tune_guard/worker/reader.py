@@ -32,6 +32,10 @@ class Given:
         scaler: The gradient scaler of mixed precision.
 
         lr: Learning rate, or those of all groups.
+
+        scheduler: Its state is kept when the trial is cut.
+
+        batch: Ids or data of the step; named when the trial is cut.
     """
 
     model: nn.Module | None = None
@@ -39,6 +43,8 @@ class Given:
     optimizer: Any = None
     scaler: Any = None
     lr: Any = None
+    scheduler: Any = None
+    batch: Any = None
 
 
 @dataclass(slots=True)

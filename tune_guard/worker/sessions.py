@@ -6,6 +6,8 @@ import socket
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from tune_guard.evidence.bundle import Place
+from tune_guard.evidence.settings import Evidence
 from tune_guard.record import StopRecord
 from tune_guard.worker.faults import HardwareFault
 
@@ -35,6 +37,12 @@ class Session(Protocol):
             step: Its step; None for a stop between two reports.
         """
 
+    def place(self, evidence: Evidence, name: str) -> Place | None:
+        """Return where a bundle of this name goes; None where there is no place.
+
+        May raise whatever the engine does.
+        """
+
 
 class PlainSession:
     """A loop of its own, without an engine: it ends itself by the verdict."""
@@ -47,6 +55,10 @@ class PlainSession:
 
     def end(self, record: StopRecord, row: Mapping[str, Any], step: int | None) -> None:
         """End nothing."""
+
+    def place(self, evidence: Evidence, name: str) -> Place | None:  # noqa: ARG002
+        """Return None: without an engine, evidence names its folder itself."""
+        return None
 
 
 def sentence(record: StopRecord) -> str:

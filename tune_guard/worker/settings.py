@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tune_guard.evidence.settings import Evidence, checked
 from tune_guard.exceptions import ConfigError
 from tune_guard.policy import Policy
 
@@ -28,8 +29,10 @@ class Options:
     trace: bool = False
     gpu: Gpu = "auto"
     deciding_rank: int = 0
+    evidence: Evidence | None = None
 
     def __post_init__(self) -> None:
+        checked(self.evidence)
         advice = "It says what the policy's steps count."
         _check("unit", self.unit in ("report", "step"), self, "report or step", advice)
         ok = _whole(self.accumulate, 1)

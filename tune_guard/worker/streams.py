@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from tune_guard.evidence.window import Window
 from tune_guard.monitor import Monitor
 from tune_guard.notices import Notices
 from tune_guard.policy import Policy
@@ -50,14 +51,22 @@ class Streams:
         trial_id: Names the trial in records and chooses the holdout.
 
         notices: Where each trouble is named once.
+
+        keeps: Whether each monitor's last observations are kept, for evidence.
     """
 
     def __init__(
-        self, policy: Policy, *, unit: Unit, trial_id: str, notices: Notices
+        self,
+        policy: Policy,
+        *,
+        unit: Unit,
+        trial_id: str,
+        notices: Notices,
+        keeps: bool = False,
     ) -> None:
         self.policy = policy
         self._unit = unit
-        self._trial_id, self._notices = trial_id, notices
+        self._trial_id, self._notices, self._keeps = trial_id, notices, keeps
         self.reports = self._monitor(policy)
         muted = unit == "report" and policy.warmup_steps > 0
         self.steps = self._monitor(self._step_policy(muted=muted))
@@ -66,7 +75,10 @@ class Streams:
         self.decider: Monitor | None = None
 
     def _monitor(self, policy: Policy) -> Monitor:
-        return Monitor(policy, trial_id=self._trial_id, notices=self._notices)
+        monitor = Monitor(policy, trial_id=self._trial_id, notices=self._notices)
+        if self._keeps:
+            monitor.witness = Window()
+        return monitor
 
     def _step_policy(self, *, muted: bool) -> Policy:
         """Return what is judged every step.
@@ -95,6 +107,19 @@ class Streams:
     def verdict(self) -> Verdict:
         """The verdict that decided, or the newest one of the reports."""
         return (self.decider or self.reports).verdict
+
+    @property
+    def by_name(self) -> dict[str, Monitor]:
+        """The monitors by the name of what they watch."""
+        return {"reports": self.reports, "steps": self.steps, "machine": self.machine}
+
+    @property
+    def deciding(self) -> str:
+        """The name of what decided; of the reports while nothing has."""
+        for name, monitor in self.by_name.items():
+            if monitor is self.decider:
+                return name
+        return "reports"
 
     @property
     def warned(self) -> bool:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from tune_guard.evidence.bundle import Place
+from tune_guard.evidence.settings import Evidence
 from tune_guard.notices import Notices
 from tune_guard.observation import lookup, to_number
 from tune_guard.policy import Policy
 from tune_guard.record import StopRecord
 from tune_guard.verdict import HEALTHY, Verdict
 from tune_guard.worker import stamp
+from tune_guard.worker.evidence import Keeper
 from tune_guard.worker.machine import Machine
 from tune_guard.worker.pace import Pace
 from tune_guard.worker.ranks import Ranks
@@ -35,6 +38,8 @@ class WatchedTrial:
 
         first_step: Number of the first report.
 
+        place: Returns the engine's place for a bundle of evidence.
+
         notices: Where trouble is named.
     """
 
@@ -45,6 +50,7 @@ class WatchedTrial:
         *,
         trial_id: str,
         first_step: int,
+        place: Callable[[Evidence, str], Place | None],
         notices: Notices,
     ) -> None:
         self.policy = policy
@@ -55,17 +61,23 @@ class WatchedTrial:
         self._last: dict[str, Any] = {}
         self._columns: dict[str, None] = {}
         self.streams = Streams(
-            policy, unit=options.unit, trial_id=trial_id, notices=notices
+            policy,
+            unit=options.unit,
+            trial_id=trial_id,
+            notices=notices,
+            keeps=options.evidence is not None,
         )
         self.ranks = Ranks(deciding_rank=options.deciding_rank, notices=notices)
         self.pace = Pace()
+        machine = Machine(options.gpu, self.pace, notices)
+        self.keeper = Keeper(options.evidence, place, self.streams, machine, notices)
         self.steps = StepWatch(
             policy,
             self.streams,
             reader=StepReader(
                 notices, trace=options.trace, accumulate=options.accumulate
             ),
-            machine=Machine(options.gpu, self.pace, notices),
+            machine=machine,
             pace=self.pace,
             notices=notices,
             sync=options.sync,
@@ -81,6 +93,7 @@ class WatchedTrial:
         if self.verdict.stop:
             return self.verdict
         verdict: Verdict | None = HEALTHY
+        self.keeper.note(self.steps.count if step is None else step, given)
         try:
             verdict = self.steps.take(step, loss, given)
         except Exception as error:  # noqa: BLE001 - nothing may raise into a training
@@ -140,6 +153,8 @@ class WatchedTrial:
     def _agreed(self, mine: Verdict) -> Verdict:
         """Return what all ranks agree on; alone, one's own."""
         if not self.ranks.shared:
+            if mine.stop:
+                self.keep_evidence()
             return mine
         told = self.ranks.share(
             mine, host=self._host, gpu_uuid=self.steps.machine.gpu_uuid
@@ -147,6 +162,8 @@ class WatchedTrial:
         if told.verdict.stop:
             self.streams.adopt(told.verdict)
             self._host, self._gpu_uuid = told.host, told.gpu_uuid
+            if told.own:
+                self.keep_evidence()
         elif mine.stop:
             self.streams.forgive()
         return told.verdict
@@ -154,7 +171,13 @@ class WatchedTrial:
     def record(self) -> StopRecord:
         """Return the record of the present verdict."""
         gpu_uuid = self._gpu_uuid or self.steps.machine.gpu_uuid
-        return self.streams.record(host=self._host, gpu_uuid=gpu_uuid)
+        return self.streams.record(
+            host=self._host, gpu_uuid=gpu_uuid, evidence=self.keeper.name
+        )
+
+    def keep_evidence(self) -> None:
+        """Write down what is known of a trial that is about to be cut, once."""
+        self.keeper.keep(self.record(), step=max(0, self.steps.count - 1))
 
     def trouble(self, what: str, error: Exception) -> None:
         """Say once what could not be done."""
@@ -170,6 +193,7 @@ class WatchedTrial:
             self.steps.finish()
             self.steps.machine.close()
             self.steps.reader.close()
+            self.keeper.close()
             self.ranks.close()
         except Exception as error:  # noqa: BLE001 - nothing may raise into a training
             self.trouble("close", error)

@@ -1,0 +1,68 @@
+"""Evidence of trials that the driver cuts: what their monitor saw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tune_guard.evidence.bundle import Place, write
+from tune_guard.evidence.parts import REPORTS, in_order, trial_parts
+from tune_guard.evidence.places import Folder, Storage, bundle_name
+from tune_guard.evidence.settings import FOLDER, Evidence
+
+if TYPE_CHECKING:
+    from ray.tune.experiment import Trial
+
+    from tune_guard.monitor import Monitor
+    from tune_guard.notices import Notices
+    from tune_guard.record import StopRecord
+
+MOST_S = 2.0
+"""Seconds that the driver, on which every trial waits, may spend on a bundle."""
+
+
+def keep(
+    evidence: Evidence,
+    trial: Trial,
+    record: StopRecord,
+    monitor: Monitor,
+    notices: Notices,
+) -> str:
+    """Write the bundle of a trial that is about to be cut. Never raises.
+
+    It goes into the trial's directory in storage, and where that refuses it into
+    the local one, which Ray copies to storage as soon as it can.
+
+    Returns:
+        How the record calls it; empty where none could be written.
+    """
+    parts = trial_parts(record, monitor.verdict, {REPORTS: monitor})
+    about = {"reason": record.reason, "step": record.step, "trial": record.trial}
+    refusal = ""
+    for place in _places(evidence, trial, bundle_name(record)):
+        bundle = write(
+            place,
+            in_order(parts, evidence),
+            about,
+            most_bytes=evidence.most_bytes,
+            most_s=min(MOST_S, evidence.most_s),
+        )
+        if bundle.name:
+            return bundle.name
+        refusal = next(iter(bundle.left_out.values()), "the time was up")
+    notices.once(
+        "evidence",
+        f"The evidence of trial {trial.trial_id} could not be written ({refusal}); its"
+        " record is kept as ever.",
+    )
+    return ""
+
+
+def _places(evidence: Evidence, trial: Trial, name: str) -> list[Place]:
+    """Return where a bundle may go, the best first."""
+    if evidence.folder is not None:
+        return [Folder(Path(evidence.folder) / f"trial_{trial.trial_id}-{name}")]
+    inside, storage = f"{FOLDER}/{name}", trial.storage
+    filesystem: Any = storage.storage_filesystem if storage else None
+    local = Folder(Path(str(trial.local_path)) / inside, inside)
+    return [Storage(filesystem, f"{trial.path}/{inside}", inside), local]
