@@ -330,6 +330,14 @@ class Monitor:
         self.attempt, self._keyframes = attempt, usable
         self._intake.last_step = step - 1
 
+    def margins(self) -> dict[str, float]:
+        """Return how near each rule's trigger is, by id: 1 is where it fires.
+
+        For display only. Rules whose state does not tell are left out.
+        """
+        found = {name: d.margin() for name, d in self._detectors.items()}
+        return {name: margin for name, margin in found.items() if margin is not None}
+
     def state(self) -> dict[str, Any]:
         """Return everything that decides later verdicts, as plain values."""
         return {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tune_guard.observation import Observation
-from tune_guard.rules.base import Context, Detector, Rule
+from tune_guard.rules.base import Context, Detector, Rule, portion
 from tune_guard.verdict import Blame, Finding, Tier
 
 
@@ -83,6 +83,9 @@ class _AmpDetector(Detector):
                 f"the gradient scaler skipped {self.skipped_in_row} steps in a row",
             )
         return None
+
+    def margin(self) -> float | None:
+        return portion(self.skipped_in_row, self.rule.consecutive)
 
     def _found(
         self, observation: Observation, key: str, value: float, limit: float, seen: str

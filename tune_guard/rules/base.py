@@ -137,6 +137,13 @@ class Detector:
     def finish(self) -> None:
         """Take notice that the trial has run to its end. Most rules need not."""
 
+    def margin(self) -> float | None:
+        """Return how near the trigger is: 0 is far away, 1 is where it fires.
+
+        For display only. None where the state does not tell.
+        """
+        return None
+
     def state(self) -> list[Any]:
         """Return the state as plain values, in the order of ``__slots__``."""
         return [_stored(getattr(self, name)) for name in self._state_slots()]
@@ -182,6 +189,11 @@ class Detector:
             level=Level.WARN if holds else Level.STOP,
             holds=holds,
         )
+
+
+def portion(count: float, needed: float) -> float:
+    """Return which part of what a trigger needs is there, 1 at most."""
+    return min(1.0, count / needed)
 
 
 def _stored(value: Any) -> Any:

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import ClassVar
 
 from tune_guard.observation import Observation
-from tune_guard.rules.base import Context, Detector, Rule
+from tune_guard.rules.base import Context, Detector, Rule, portion
 from tune_guard.rules.curve_holds import (
     GainKept,
     LossLevels,
@@ -139,6 +139,9 @@ class _DivergenceDetector(Detector):
         if observation.metric is None or self.context.curve.pending:
             return None
         return self._back_at_start(observation)
+
+    def margin(self) -> float | None:
+        return portion(len(self.high), self.rule.consecutive)
 
     def _loss(self, observation: Observation) -> float | None:
         if self.rule.metric is not None:

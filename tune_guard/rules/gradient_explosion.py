@@ -9,7 +9,7 @@ from math import inf, isfinite
 from typing import ClassVar
 
 from tune_guard.observation import Observation
-from tune_guard.rules.base import Context, Detector, Rule
+from tune_guard.rules.base import Context, Detector, Rule, portion
 from tune_guard.rules.gradient_holds import (
     BelowHighWater,
     EarlySteps,
@@ -166,6 +166,9 @@ class _NormDetector(Detector):
             self.spikes = (self.spikes << 1) & self._mask
             return None
         return self._spike(norm, limit, observation)
+
+    def margin(self) -> float | None:
+        return portion(self.spikes.bit_count(), self.rule.k)
 
     def _threshold(self) -> float:
         if len(self.accepted) < self._needed:

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import ClassVar
 
 from tune_guard.observation import Observation
-from tune_guard.rules.base import Context, Detector, Rule
+from tune_guard.rules.base import Context, Detector, Rule, portion
 from tune_guard.rules.holding import check_holds, first_standing
 from tune_guard.rules.holds import Hold
 from tune_guard.rules.progress_holds import Progress, ReachesTarget
@@ -103,6 +103,9 @@ class _FloorDetector(Detector):
         if not self._has_ended(lr, observation) or not self._is_short():
             return None
         return self._found(lr, observation)
+
+    def margin(self) -> float | None:
+        return portion(self.at_floor, self.rule.consecutive)
 
     def _has_ended(self, lr: float, observation: Observation) -> bool:
         floor = self.rule.floor

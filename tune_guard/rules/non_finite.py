@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from tune_guard.exceptions import ConfigError
 from tune_guard.observation import SIGNALS, Observation
-from tune_guard.rules.base import Context, Detector, Rule
+from tune_guard.rules.base import Context, Detector, Rule, portion
 from tune_guard.verdict import Blame, Finding, Tier
 
 _STREAMS = ("loss", "metric", "grad_norm")
@@ -130,6 +130,9 @@ class _NonFiniteDetector(Detector):
                 if found is not None and (worst is None or found.level > worst.level):
                     worst = found
         return worst
+
+    def margin(self) -> float | None:
+        return portion(max(self.bad_in_row.values(), default=0), self.rule.consecutive)
 
     def _bad(self, name: str, value: float, observation: Observation) -> Finding | None:
         if name == "grad_norm" and observation.step_skipped:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from tune_guard.curve import Curve
 from tune_guard.observation import Observation
-from tune_guard.rules.base import Context, Detector, Mode, Rule
+from tune_guard.rules.base import Context, Detector, Mode, Rule, portion
 from tune_guard.rules.curve_holds import RareReward
 from tune_guard.rules.holding import check_holds, first_standing
 from tune_guard.rules.holds import Hold
@@ -148,6 +148,9 @@ class _PlateauDetector(Detector):
         if self.bad < self.rule.patience:
             return None
         return self._found(observation, value)
+
+    def margin(self) -> float | None:
+        return portion(self.bad, self.rule.patience)
 
     def _delta(self, best: float) -> float:
         rule = self.rule

@@ -7,7 +7,7 @@ from math import inf
 from typing import ClassVar
 
 from tune_guard.observation import Observation
-from tune_guard.rules.base import Context, Detector, Rule
+from tune_guard.rules.base import Context, Detector, Rule, portion
 from tune_guard.statistics import RobustWindow
 from tune_guard.verdict import Blame, Finding, Tier
 
@@ -105,6 +105,9 @@ class _SlowStepDetector(Detector):
         if self.slow_in_row < self.rule.consecutive:
             return None
         return self._found(took, data, observation)
+
+    def margin(self) -> float | None:
+        return portion(self.slow_in_row, self.rule.consecutive)
 
     def _is_slow(self, took: float) -> bool:
         if len(self.step_times) < self.rule.min_history:

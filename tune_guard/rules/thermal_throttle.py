@@ -7,7 +7,7 @@ from math import inf
 from typing import ClassVar
 
 from tune_guard.observation import Observation
-from tune_guard.rules.base import Context, Detector, Rule
+from tune_guard.rules.base import Context, Detector, Rule, portion
 from tune_guard.rules.holding import check_holds, first_standing
 from tune_guard.rules.holds import Hold
 from tune_guard.rules.thermal_holds import GpuIdle, SpeedKept, Speeds
@@ -116,6 +116,12 @@ class _ThermalDetector(Detector):
             self.hot_since = observation.step
         self.hot_in_row += 1
         return self._judge(observation, timed=timed)
+
+    def margin(self) -> float | None:
+        wanted = self.rule.consecutive
+        if wanted is None and self.last_time_s is not None:
+            return portion(self.share, _HALF)
+        return portion(self.hot_in_row, wanted or _REPORTS)
 
     def _pass_time(self, heat: float, now: float | None, *, sampled: bool) -> bool:
         """Move the share towards ``heat``; return whether there is a time at all."""
