@@ -141,7 +141,7 @@ def test_the_pins_are_portable() -> None:
 def test_every_dependency_is_pinned() -> None:
     """Each requirement of pyproject.toml has a version in the constraints."""
     text = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower()
-    pinned = {line.partition("==")[0] for line in text.splitlines()}
+    pinned = {line.partition("==")[0].replace("_", "-") for line in text.splitlines()}
     project = PROJECT["project"]
     wanted = [
         requirement

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
@@ -16,6 +17,7 @@ def report(
     metric: str | None = None,
     mode: Literal["min", "max"] | None = None,
     study: str | None = None,
+    html: pathlib.Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Compare why the trials of a sweep ended.
@@ -34,37 +36,58 @@ def report(
 
         study: The study to read, where a storage holds several.
 
+        html: File to write the report to: one page that needs no connection.
+
         json: Print the whole comparison as JSON.
     """
     from tune_guard.cli import CLEAN, FINDINGS, UNUSABLE
     from tune_guard.cli.console import talk
     from tune_guard.exceptions import TuneGuardError
+    from tune_guard.sweeps.compare import compare
 
     if not sources:
         talk("Name a source: a directory, a file or a storage URL.")
         return UNUSABLE
-    comparisons: list[Comparison] = []
+    sweeps: list[Sweep] = []
     failures = 0
     for source in sources:
         try:
-            comparisons += _compared(source, metric or "", mode or "", study or "")
+            sweeps += _read(source, metric or "", mode or "", study or "")
         except TuneGuardError as error:
             failures += 1
             talk(str(error))
+    comparisons = [compare(sweep) for sweep in sweeps]
     _print(comparisons, as_json=json)
+    if html is not None and sweeps:
+        _write(html, sweeps)
     if failures:
         return UNUSABLE
     return FINDINGS if any(c.findings for c in comparisons) else CLEAN
 
 
-def _compared(source: str, metric: str, mode: str, study: str) -> list[Comparison]:
+def _read(source: str, metric: str, mode: str, study: str) -> list[Sweep]:
     from tune_guard.cli.console import loading
     from tune_guard.sweeps import load_sweeps
-    from tune_guard.sweeps.compare import compare
 
     with loading(source) as progress:
         sweeps = load_sweeps(source, study_name=study, progress=progress)
-    return [compare(_with_objective(sweep, metric, mode)) for sweep in sweeps]
+    return [_with_objective(sweep, metric, mode) for sweep in sweeps]
+
+
+def _write(path: pathlib.Path, sweeps: list[Sweep]) -> None:
+    """Write the page beside its place first, so that none is ever half written."""
+    from tune_guard.cli.console import talk
+    from tune_guard.exceptions import SourceError
+    from tune_guard.sweeps.report.html import page
+
+    unfinished = path.with_name(path.name + ".part")
+    try:
+        unfinished.write_text(page(sweeps), encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        msg = f"{path} cannot be written: {error.strerror}."
+        raise SourceError(msg) from error
+    talk(f"{path} written ({path.stat().st_size / 1e6:.1f} MB).")
 
 
 def _with_objective(sweep: Sweep, metric: str, mode: str) -> Sweep:

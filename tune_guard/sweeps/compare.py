@@ -5,9 +5,13 @@ from __future__ import annotations
 import statistics
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
 from tune_guard.record import Outcome
+from tune_guard.sweeps.explain_params import Explained, explain
+from tune_guard.sweeps.faults import Faults, faults
+from tune_guard.sweeps.first_looks import FirstLook, first_looks, ranked
 from tune_guard.sweeps.objective import best_trial
 from tune_guard.sweeps.spreads import FEWEST, Parameter, parameters_behind, varied
 from tune_guard.verdict import Blame
@@ -17,6 +21,10 @@ if TYPE_CHECKING:
 
     from tune_guard.sweeps.sweep import Problem, Sweep, Trial
 
+MOST_TOP = 10
+"""Best trials that are named."""
+
+_SICK = frozenset({Outcome.GUARD, Outcome.ERROR})
 _CUT = frozenset({Outcome.GUARD, Outcome.PRUNER, Outcome.SCHEDULER})
 
 
@@ -55,6 +63,11 @@ class Group:
     compute_share: float
     median_step: float
     parameters: tuple[Parameter, ...] | None
+
+    @property
+    def sick(self) -> bool:
+        """Whether the trials were cut by the guard, or failed."""
+        return self.outcome in _SICK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +122,16 @@ class Comparison:
         warnings: Number of trials by rule that warned and did not cut.
 
         without_compute: Number of trials whose compute is not known.
+
+        top: The best trials by the objective, the best first, up to ten.
+
+        first_looks: Trials to look at first, each with its why.
+
+        faults: Infrastructure faults by node and GPU.
+
+        explained: What hyperparameters explain; None when scipy is not installed.
+
+        replayed: Number of trials whose reason a replay found afterwards.
     """
 
     source: str
@@ -127,12 +150,29 @@ class Comparison:
     warnings: Mapping[str, int]
     without_compute: int
     problems: Sequence[Problem]
+    top: tuple[Trial, ...] = ()
+    first_looks: tuple[FirstLook, ...] = ()
+    faults: tuple[Faults, ...] = ()
+    explained: Explained | None = None
+    replayed: int = 0
 
     @property
     def findings(self) -> int:
         """Number of trials that were sick: cut by the guard, or failed."""
-        sick = (Outcome.GUARD, Outcome.ERROR)
-        return sum(len(g.trials) for g in self.groups if g.outcome in sick)
+        return sum(len(group.trials) for group in self.groups if group.sick)
+
+    @property
+    def sick_compute(self) -> float:
+        """Compute spent on trials that were sick, in the comparison's unit."""
+        return sum(group.compute for group in self.groups if group.sick)
+
+    def _repr_html_(self) -> str | None:
+        """Return the comparison for a notebook; None without jinja2."""
+        if find_spec("jinja2") is None:
+            return None
+        from tune_guard.sweeps.report.html import fragment
+
+        return fragment(self)
 
 
 def compare(sweep: Sweep) -> Comparison:
@@ -169,6 +209,11 @@ def compare(sweep: Sweep) -> Comparison:
         warnings=_warnings(sweep),
         without_compute=sum(cost is None for cost in costs.values()),
         problems=sweep.problems,
+        top=tuple(ranked(sweep)[:MOST_TOP]),
+        first_looks=first_looks(sweep),
+        faults=faults(sweep),
+        explained=explain(sweep.trials) if find_spec("scipy") else None,
+        replayed=sum(trial.replayed for trial in sweep.trials),
     )
 
 

@@ -94,6 +94,14 @@ class Trial:
             trial is, since a number had gone non-finite; None when all do.
 
         source: File or directory it was read from.
+
+        began_at: When it began, in seconds since 1970 in UTC, or None; and
+            ``ended_at`` when its last report came.
+
+        host: Host that ran it last, empty when that is not known.
+
+        replayed: Whether the reason is what a policy says of its curves
+            afterwards, and not what ended it.
     """
 
     id: str
@@ -113,6 +121,10 @@ class Trial:
     finals: Mapping[str, float] = field(default_factory=dict)
     usable_before: int | None = None
     source: str = ""
+    began_at: float | None = None
+    ended_at: float | None = None
+    host: str = ""
+    replayed: bool = False
 
     @property
     def healthy(self) -> bool:
@@ -194,6 +206,12 @@ class Sweep:
         )
         modes = {**self.modes, metric: direction}
         return dataclasses.replace(self, trials=trials, metric=metric, modes=modes)
+
+    def _repr_html_(self) -> str | None:
+        """Return the comparison of its reasons for a notebook; None without jinja2."""
+        from tune_guard.sweeps.compare import compare
+
+        return compare(self)._repr_html_()
 
     def to_dataframe(
         self, table: Literal["trials", "curves", "records"] = "trials"

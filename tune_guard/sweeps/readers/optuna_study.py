@@ -20,6 +20,7 @@ from tune_guard.sweeps.sweep import (
 )
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Mapping, Sequence
 
     import optuna
@@ -141,6 +142,9 @@ class _Reader:
             finals=dict(finals) if complete else {},
             usable_before=usable_before(record, curves),
             source=self.source,
+            began_at=_moment(frozen.datetime_start),
+            ended_at=_moment(frozen.datetime_complete),
+            host=record.host if record else "",
             **_end(frozen, record),
         )
 
@@ -160,6 +164,11 @@ def _seconds(frozen: FrozenTrial) -> float | None:
     """Return how long a trial took; MySQL counts whole seconds, also none."""
     duration = frozen.duration
     return None if duration is None else duration.total_seconds()
+
+
+def _moment(time: dt.datetime | None) -> float | None:
+    """Return seconds since 1970; Optuna stores the local time of the worker."""
+    return None if time is None else time.timestamp()
 
 
 def _curves(values: Mapping[int, float], metric: str) -> dict[str, Curve]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tune_guard.observation import to_number
 from tune_guard.record import (
     RECORD_FILE,
     Outcome,
@@ -176,6 +177,9 @@ class _Reader:
             time_s=rows.time_s,
             usable_before=usable_before(record, rows.curves),
             source=self.tree.shown(directory or self.directory),
+            began_at=rows.began_at,
+            ended_at=to_number(rows.last.get("timestamp")),
+            host=str(rows.last.get("hostname") or rows.last.get("node_ip") or ""),
             **end,
         )
 

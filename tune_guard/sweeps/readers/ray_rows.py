@@ -15,7 +15,7 @@ from tune_guard.sweeps.readers.rows import RowTable
 from tune_guard.sweeps.sweep import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tune_guard.sweeps.curves import Curve
 
@@ -61,12 +61,15 @@ class RayRows:
         steps_run: Step of the last row that holds.
 
         time_s: Seconds spent, lost attempts included, or None.
+
+        began_at: When it began, in seconds since 1970, or None.
     """
 
     curves: dict[str, Curve] = field(default_factory=dict)
     last: dict[str, Any] = field(default_factory=dict)
     steps_run: int = 0
     time_s: float | None = None
+    began_at: float | None = None
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -113,6 +116,7 @@ def read_rows(rows: Iterable[tuple[int, dict[str, Any]]], file: str) -> RayRows:
         file: Name of the file, for what is said about it.
     """
     table, spent = RowTable(_BOOKKEEPING), _Spent()
+    first: dict[str, Any] = {}
     last: dict[str, Any] = {}
     step = 0
     for line, row in rows:
@@ -121,14 +125,21 @@ def read_rows(rows: Iterable[tuple[int, dict[str, Any]]], file: str) -> RayRows:
         finite = number is not None and math.isfinite(number)
         step = int(number) if finite and number is not None else step + 1
         table.add(step, spent.add(row), row, line)
-        last = row
+        first, last = first or row, row
     return RayRows(
         curves=table.curves(),
         last=last,
         steps_run=step,
         time_s=spent.time_s,
+        began_at=_began_at(first),
         problems=table.problems(file),
     )
+
+
+def _began_at(first: Mapping[str, Any]) -> float | None:
+    """Return when a trial began: the time of its first row, less what it took."""
+    written, took = (to_number(first.get(k)) for k in ("timestamp", "time_total_s"))
+    return None if written is None else written - (took or 0.0)
 
 
 def json_rows(

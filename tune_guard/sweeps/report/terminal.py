@@ -10,6 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from tune_guard.record import Outcome
+from tune_guard.sweeps.report.terminal_more import (
+    show_claims,
+    show_faults,
+    show_trials,
+)
 from tune_guard.sweeps.spreads import FEWEST, NumberSpread
 
 if TYPE_CHECKING:
@@ -47,13 +52,18 @@ def show(comparison: Comparison, console: Console) -> None:
     healthy = (Outcome.COMPLETED, Outcome.CRITERION)
     sick = [group for group in comparison.groups if group.outcome not in healthy]
     _show_parameters(sick, console)
+    show_claims(comparison, console)
+    show_faults(comparison, console)
     for line in _closing(comparison):
         console.print(escape(line))
+    show_trials(comparison, console)
     _show_problems(comparison, console)
 
 
 def _headline(comparison: Comparison) -> str:
     name = comparison.name or comparison.source
+    if comparison.replayed:
+        name += f" (reasons of {counted(comparison.replayed)} by replay)"
     spent = amount(comparison.compute, comparison.unit)
     trials = counted(comparison.trials)
     said = f"{name} ({comparison.engine}): {trials}, {spent} of compute"

@@ -1,0 +1,59 @@
+"""What to change next, in sentences that a person can act on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tune_guard.record import Outcome
+from tune_guard.sweeps.faults import UNNAMED
+from tune_guard.sweeps.sweep import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tune_guard.sweeps.compare import Comparison
+
+_FEWEST_ON_NODE = 2
+
+
+def advice(found: Comparison) -> tuple[str, ...]:
+    """Return what the sweep says should change, the surest first.
+
+    Args:
+        found: A comparison.
+    """
+    return tuple(_sentences(found))
+
+
+def _sentences(found: Comparison) -> Iterator[str]:
+    explained = found.explained
+    reasons = {group.reason for group in found.groups if group.sick}
+    for claim in explained.claims if explained else ():
+        if claim.reason in reasons:
+            yield f"Leave out {claim.where}: {claim.figures}."
+    for place in found.faults:
+        if place.node != UNNAMED and len(place.trials) >= _FEWEST_ON_NODE:
+            gpu = f" (GPU {place.gpu})" if place.gpu else ""
+            why = ", ".join(f"{reason} {n}" for reason, n in place.reasons.items())
+            yield (
+                f"Check node {place.node}{gpu}: {len(place.trials)} of the"
+                f" {place.ran} trials known to have run there failed for its fault:"
+                f" {why}."
+            )
+    cut = [look for look in found.first_looks if "still cut" in look.why]
+    if cut:
+        ids = ", ".join(look.trial.id for look in cut)
+        yield (
+            f"Look at {ids}: cut, though among the best tenth. If that is wrong, set"
+            " the rule to warn."
+        )
+    unknown = sum(len(g.trials) for g in found.groups if g.reason == UNKNOWN)
+    if unknown:
+        yield (
+            f"{unknown} trials ended without a recorded reason: add the guard's"
+            " callback or pruner, or let `--replay` judge their curves."
+        )
+    interrupted = [g for g in found.groups if g.outcome is Outcome.INTERRUPTED]
+    if interrupted:
+        count = sum(len(group.trials) for group in interrupted)
+        yield f"{count} trials never ended: resume the sweep, or clean them up."

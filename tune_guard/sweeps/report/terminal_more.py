@@ -1,0 +1,67 @@
+"""What a comparison says beyond its reasons: claims, faults, trials to look at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tune_guard.sweeps.compare import Comparison
+
+_MOST_LOOKS = 5
+_MOST_TOP = 5
+
+
+def show_claims(found: Comparison, console: Console) -> None:
+    """Print what hyperparameters explain, or that this cannot be said.
+
+    Args:
+        found: A comparison.
+
+        console: Where to.
+    """
+    if found.explained is None:
+        said = "What hyperparameters explain needs scipy: pip install"
+        console.print(escape(f"{said} 'tune-guard[report]'"))
+        return
+    if found.explained.claims:
+        console.print("What the hyperparameters explain:")
+    for claim in found.explained.claims:
+        console.print(escape(f"  {claim}."))
+
+
+def show_faults(found: Comparison, console: Console) -> None:
+    """Print infrastructure faults by node and GPU."""
+    if not found.faults:
+        return
+    table = Table(title="Faults by node and GPU", title_justify="left")
+    for heading in ("node", "GPU", "faults", "ran there", "reasons"):
+        table.add_column(heading, overflow="fold")
+    for place in found.faults:
+        reasons = ", ".join(f"{reason} {n}" for reason, n in place.reasons.items())
+        cells = (place.node, place.gpu, str(len(place.trials)), str(place.ran), reasons)
+        table.add_row(*map(escape, cells))
+    console.print(table)
+
+
+def show_trials(found: Comparison, console: Console) -> None:
+    """Print the best trials, and those to look at first."""
+    if len(found.top) > 1:
+        said = []
+        for trial in found.top[:_MOST_TOP]:
+            value = trial.finals.get(found.metric, trial.best_value)
+            said.append(f"{trial.id} {value:.4g}")
+        console.print(escape(f"The best by {found.metric}: {', '.join(said)}."))
+    if found.first_looks:
+        console.print("Look at these first:")
+    for look in found.first_looks[:_MOST_LOOKS]:
+        console.print(escape(f"  {look.trial.id}: {look.why}."))
+        if look.record and look.record.message:
+            console.print(escape(f"    {look.record.message}"))
+    more = len(found.first_looks) - _MOST_LOOKS
+    if more > 0:
+        console.print(f"  and {more} more (--json)")
