@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial
 
+    from tune_guard.monitor import Monitor
     from tune_guard.policy import Policy
     from tune_guard.record import StopRecord
 
@@ -87,6 +88,20 @@ class Announcer:
                     gpu=values,
                 )
             )
+
+    def judged(self, study: Study, trial: FrozenTrial, monitor: Monitor | None) -> None:
+        """A report was judged: how near are the rules?"""
+        if not wants_samples() or monitor is None or monitor.last_step is None:
+            return
+        announce(
+            HealthSample(
+                sweep=self._name(study),
+                trial=str(trial.number),
+                step=monitor.last_step,
+                host=socket.gethostname(),
+                margins=monitor.margins(),
+            )
+        )
 
     def ended(self, study: Study, trial: FrozenTrial, record: StopRecord) -> None:
         """A trial was cut, and its record is stored. Told once for each trial."""

@@ -98,6 +98,7 @@ class Judge:
         try:
             watch = self._watch(study, trial)
             verdict = watch.judge(trial.intermediate_values)
+            self._announcer.judged(study, trial, watch.monitor)
             stop = verdict.stop or watch.is_cut
             if stop:
                 self._cut(study, trial, watch)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tune_guard.events import (
@@ -18,9 +16,8 @@ from tune_guard.events import (
 from tune_guard.listeners import announce, is_on, wants_samples
 from tune_guard.observation import to_number
 from tune_guard.ray import _engine, outcome
-from tune_guard.ray.rows import ITERATION, step_of
+from tune_guard.ray.rows import ITERATION, stamp_of, step_of
 from tune_guard.record import Outcome, StopRecord
-from tune_guard.verdict import Blame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,10 +25,6 @@ if TYPE_CHECKING:
     from ray.tune.experiment import Trial
 
     from tune_guard.policy import Policy
-
-HARDWARE = "error:HardwareFault"
-
-_SENTENCE = re.compile(r"^(\w+) at step (-?\d+): (.*)$", re.DOTALL)
 
 
 class Announcer:
@@ -63,19 +56,23 @@ class Announcer:
             )
 
     def sample(self, trial: Trial, result: Mapping[str, Any]) -> None:
-        """A trial reported: how is its GPU?"""
+        """A trial reported: how is its GPU, and how near are its rules?"""
         if not wants_samples():
             return
         values = gpu_values(result, self._policy.keys)
-        if values:
+        stamp = stamp_of(result)
+        monitor = stamp.monitor if stamp is not None else None
+        margins = monitor.margins() if monitor is not None else {}
+        if values or margins:
             announce(
                 HealthSample(
                     sweep=self._sweep,
                     trial=trial.trial_id,
-                    step=step_of(result, None),
+                    step=step_of(result, monitor),
                     host=str(result.get("hostname") or ""),
                     gpu_uuid=str(result.get("gpu_uuid") or ""),
                     gpu=values,
+                    margins=margins,
                 )
             )
 
@@ -84,7 +81,7 @@ class Announcer:
         if not is_on():
             return
         record = outcome.record_of(trial, **outcome.error_fields(trial))
-        self._announce_end(trial, _fault_in(record), final=False)
+        self._announce_end(trial, record, final=False)
 
     def ended(self, trial: Trial, record: StopRecord) -> None:
         """A trial's record is stored."""
@@ -92,7 +89,7 @@ class Announcer:
             return
         self._open.discard(trial.trial_id)
         self._rank(trial.trial_id, record)
-        self._announce_end(trial, _fault_in(record), final=True)
+        self._announce_end(trial, record, final=True)
 
     def over(self, *, interrupted: bool) -> None:
         """The experiment is over."""
@@ -134,22 +131,6 @@ class Announcer:
         sign = 1.0 if self._policy.mode == "max" else -1.0
         if self._best is None or sign * value > sign * self._best[0]:
             self._best = (value, trial_id)
-
-
-def _fault_in(record: StopRecord) -> StopRecord:
-    """Return the record of a fault by its rule, not by the error that carried it."""
-    found = _SENTENCE.match(
-        record.message.partition("HardwareFault: ")[2] or record.message
-    )
-    if record.reason != HARDWARE or found is None:
-        return record
-    return replace(
-        record,
-        reason=found[1],
-        step=int(found[2]),
-        message=found[3],
-        blame=Blame.INFRASTRUCTURE,
-    )
 
 
 def _params(trial: Trial) -> dict[str, Any]:
