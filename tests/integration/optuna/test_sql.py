@@ -11,6 +11,7 @@ from optuna.pruners import BasePruner, NopPruner
 from optuna.storages import RDBStorage, get_storage
 
 from tune_guard.optuna import GuardPruner
+from tune_guard.policy import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,3 +124,36 @@ def test_a_whole_healthy_trial_sends_what_it_sends_without_the_guard(
         study.optimize(objective, n_trials=2)
         sent.append(statements.take())
     assert sent[0] == sent[1]
+
+
+def test_comparing_trials_reads_when_a_trial_starts_and_never_again(url: str) -> None:
+    """The finished trials are read with the first report; then nothing is sent."""
+    policy = Policy.thrifty("value", "max", budget_steps=50)
+    study, statements = study_and_statements(url, GuardPruner(policy=policy))
+    for _ in range(2):
+        trial = study.ask()
+        sent = []
+        for step in range(50):
+            trial.report(1.0 + step, step)
+            statements.take()
+            assert trial.should_prune() is False
+            sent.append(statements.take())
+        assert 0 < len(sent[0]) < 20
+        assert not [s for s in sent[0] if not s.startswith("SELECT")]
+        assert sent[1:] == [[]] * 49
+
+
+def test_each_finished_trial_is_read_once(url: str) -> None:
+    """A start reads the trials that finished since, however many there were before."""
+    policy = Policy.thrifty("value", "max", budget_steps=5)
+    guard = GuardPruner(policy=policy)
+    study, statements = study_and_statements(url, guard)
+    costs = []
+    for _ in range(4):
+        trial = study.ask()
+        trial.report(1.0, 0)
+        statements.take()
+        trial.should_prune()
+        costs.append(len(statements.take()))
+        study.tell(trial, 1.0)
+    assert costs[1] == costs[2] == costs[3] <= costs[0]
