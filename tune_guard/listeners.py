@@ -248,8 +248,9 @@ def _start(kind: Kind) -> Dispatcher:
 
 def _shut_at_exit() -> None:
     if multiprocessing.parent_process() is None:
-        # Torch may be imported as late as while `shut` waits. The first finalizer
-        # has to exist by now, or torch's would run when half of it is gone.
+        # Torch may be imported as late as while `shut` waits. By then this module
+        # could not be, and finalizers would run when half of torch is gone.
+        import_module("concurrent.futures.thread")
         weakref.finalize(shut, str)
         atexit.register(shut)
     else:

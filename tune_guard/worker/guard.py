@@ -12,6 +12,7 @@ from tune_guard.policy import Policy
 from tune_guard.record import StopRecord
 from tune_guard.verdict import Verdict
 from tune_guard.worker import memory, ray_session, settings
+from tune_guard.worker.announcer import Announcer
 from tune_guard.worker.optuna_session import OptunaSession
 from tune_guard.worker.reader import Given
 from tune_guard.worker.sessions import PlainSession, Session
@@ -121,12 +122,14 @@ class TrialGuard:
     def _begin(self, session: Session) -> None:
         self._session = session
         self._has_ended = False
+        alone = isinstance(session, PlainSession)
         self._trial = WatchedTrial(
             self._policy,
             self._options,
             trial_id=session.trial_id,
             first_step=session.first_step,
             place=session.place,
+            announcer=Announcer(self._policy) if alone else None,
             notices=self._notices,
         )
 

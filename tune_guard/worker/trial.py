@@ -14,6 +14,7 @@ from tune_guard.policy import Policy
 from tune_guard.record import StopRecord
 from tune_guard.verdict import HEALTHY, Verdict
 from tune_guard.worker import stamp
+from tune_guard.worker.announcer import Announcer
 from tune_guard.worker.evidence import Keeper
 from tune_guard.worker.machine import Machine
 from tune_guard.worker.pace import Pace
@@ -40,6 +41,8 @@ class WatchedTrial:
 
         place: Returns the engine's place for a bundle of evidence.
 
+        announcer: Tells of the trial where no engine does.
+
         notices: Where trouble is named.
     """
 
@@ -51,12 +54,14 @@ class WatchedTrial:
         trial_id: str,
         first_step: int,
         place: Callable[[Evidence, str], Place | None],
+        announcer: Announcer | None = None,
         notices: Notices,
     ) -> None:
         self.policy = policy
         self.reports = first_step
         self._by_step = options.unit == "step"
         self._notices = notices
+        self._announcer = announcer
         self._host, self._gpu_uuid = socket.gethostname(), ""
         self._last: dict[str, Any] = {}
         self._columns: dict[str, None] = {}
@@ -114,6 +119,9 @@ class WatchedTrial:
             if not verdict.stop:
                 verdict = self.streams.report(at, row)
             self._last = dict(metrics)
+            if self._announcer is not None:
+                gpu_uuid = self.steps.machine.gpu_uuid
+                self._announcer.sample(at, row, self.streams, gpu_uuid)
         except Exception as error:  # noqa: BLE001 - nothing may raise into a training
             self.trouble("report", error)
         self.pace.interrupt()
@@ -178,6 +186,8 @@ class WatchedTrial:
     def keep_evidence(self) -> None:
         """Write down what is known of a trial that is about to be cut, once."""
         self.keeper.keep(self.record(), step=max(0, self.steps.count - 1))
+        if self._announcer is not None:
+            self._announcer.ended(self.record())
 
     def trouble(self, what: str, error: Exception) -> None:
         """Say once what could not be done."""
@@ -191,6 +201,8 @@ class WatchedTrial:
         """Judge what is still on its way, and let go of the machine and the model."""
         try:
             self.steps.finish()
+            if self._announcer is not None:
+                self._announcer.closed(self.record())
             self.steps.machine.close()
             self.steps.reader.close()
             self.keeper.close()

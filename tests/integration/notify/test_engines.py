@@ -68,6 +68,18 @@ tune.Tuner(
 ).fit()
 """
 
+PLAIN = """
+import sys
+from tune_guard import Policy, TrialGuard
+
+sys.argv = ["train_digits.py"]
+with TrialGuard(Policy.default("val_loss", "min"), gpu="off") as guard:
+    for epoch in range(5):
+        verdict = guard.check_epoch(1.0 / (epoch + 1) if epoch < 3 else float("nan"))
+        if verdict.stop:
+            break
+"""
+
 Run = Callable[..., str]
 
 
@@ -155,6 +167,19 @@ def test_alerts_metrics_and_runs_come_without_a_line_of_code(
     assert values["tuneguard_guard_healthy", ""] == 1
     assert reasons(tmp_path / "runs").count("non_finite") == 6
     assert margins(tmp_path / "runs") >= 6 * 10
+
+
+def test_a_plain_loop_tells_too(robots: Robots, run: Run, tmp_path: Path) -> None:
+    """Two lines in the loop, and none for the listeners."""
+    run(PLAIN, robots.url("feishu"))
+    text = robots.text()
+    assert "train_digits" in text
+    assert text.count("First non-finite trial") == 1
+    assert "cut by the guard: 1 (non_finite 1)" in text
+    values = metrics(tmp_path / "tune_guard.prom")
+    assert values["tuneguard_trials_ended_total", "non_finite"] == 1
+    assert reasons(tmp_path / "runs") == ["non_finite"]
+    assert margins(tmp_path / "runs") == 4
 
 
 @pytest.mark.parametrize(
