@@ -41,6 +41,7 @@ app.command(
 app.command(
     "tune_guard.cli.evidence:evidence", help="Show and verify what was kept of a trial."
 )
+app.command("tune_guard.cli.narrow:narrow", help="Leave out of a space what kills.")
 app.command("tune_guard.cli.alerts:alerts", help="Test alerts; show what waits.")
 
 

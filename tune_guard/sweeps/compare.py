@@ -13,6 +13,7 @@ from tune_guard.sweeps.explain_params import Explained, explain
 from tune_guard.sweeps.faults import Faults, faults
 from tune_guard.sweeps.first_looks import FirstLook, first_looks, ranked
 from tune_guard.sweeps.objective import best_trial
+from tune_guard.sweeps.spared import Spared, spared
 from tune_guard.sweeps.spreads import FEWEST, Parameter, parameters_behind, varied
 from tune_guard.verdict import Blame
 
@@ -132,6 +133,9 @@ class Comparison:
         explained: What hyperparameters explain; None when scipy is not installed.
 
         replayed: Number of trials whose reason a replay found afterwards.
+
+        spared: What condemned trials that ran on say of the false kills; None
+            when no trial was spared by a holdout or by the action ``warn``.
     """
 
     source: str
@@ -155,6 +159,7 @@ class Comparison:
     faults: tuple[Faults, ...] = ()
     explained: Explained | None = None
     replayed: int = 0
+    spared: Spared | None = None
 
     @property
     def findings(self) -> int:
@@ -214,6 +219,7 @@ def compare(sweep: Sweep) -> Comparison:
         faults=faults(sweep),
         explained=explain(sweep.trials) if find_spec("scipy") else None,
         replayed=sum(trial.replayed for trial in sweep.trials),
+        spared=spared(sweep),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tune_guard.record import Outcome
 from tune_guard.sweeps.regions import Condition, Split, split
@@ -299,7 +299,7 @@ def _fitted(
 
 
 def folds(
-    trials: Sequence[Trial], alike: Callable[[Trial], bool]
+    trials: Sequence[Trial], alike: Callable[[Trial], Any]
 ) -> Iterable[tuple[list[Trial], list[Trial]]]:
     """Split trials five times into kept and held out, each held out once.
 

@@ -120,7 +120,8 @@ def replay_trial(
     objective = curves.get(policy.metric)
     if objective is None or not len(objective):
         return None
-    monitor = Monitor(policy, trial_id=trial.id, notices=notices, peers=peers)
+    own = policy.for_trial(trial.params)
+    monitor = Monitor(own, trial_id=trial.id, notices=notices, peers=peers)
     verdict_step, reason = None, ""
     for step, report in reports(watched(curves, policy)):
         verdict = monitor.observe(step, report)

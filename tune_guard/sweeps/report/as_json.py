@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tune_guard.sweeps.compare import Comparison
     from tune_guard.sweeps.explain_params import Claim, Explained
     from tune_guard.sweeps.first_looks import FirstLook
+    from tune_guard.sweeps.spared import Spared
 
 SCHEMA = 1
 """Raised when a field changes its meaning or goes; new fields leave it alone."""
@@ -29,6 +30,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
     values["groups"] = [dataclasses.asdict(group) for group in comparison.groups]
     values["best"] = comparison.best and dataclasses.asdict(comparison.best)
     values["saved"] = comparison.saved and dataclasses.asdict(comparison.saved)
+    values["spared"] = comparison.spared and _spared(comparison.spared)
     values["top"] = [dataclasses.asdict(trial) for trial in comparison.top]
     values["first_looks"] = [_look(look) for look in comparison.first_looks]
     values["faults"] = [dataclasses.asdict(found) for found in comparison.faults]
@@ -40,6 +42,11 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
     }
     strict: dict[str, Any] = plain(values)
     return {"schema": SCHEMA, "findings": comparison.findings, **strict}
+
+
+def _spared(spared: Spared) -> dict[str, Any]:
+    ratio = spared.false_kill_ratio
+    return {**dataclasses.asdict(spared), "false_kill_ratio": ratio}
 
 
 def _look(look: FirstLook) -> dict[str, Any]:

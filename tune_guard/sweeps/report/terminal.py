@@ -14,6 +14,7 @@ from tune_guard.sweeps.report.terminal_more import (
     show_claims,
     show_faults,
     show_trials,
+    spared_lines,
 )
 from tune_guard.sweeps.spreads import FEWEST, NumberSpread
 
@@ -161,6 +162,8 @@ def _closing(comparison: Comparison) -> list[str]:
     if comparison.warnings:
         said = ", ".join(f"{rule} {n}" for rule, n in comparison.warnings.items())
         lines.append(f"Warnings that did not cut (trials): {said}.")
+    if comparison.spared is not None:
+        lines += spared_lines(comparison.spared)
     return lines
 
 

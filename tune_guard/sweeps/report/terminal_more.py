@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tune_guard.sweeps.compare import Comparison
+    from tune_guard.sweeps.spared import Spared
 
 _MOST_LOOKS = 5
 _MOST_TOP = 5
+_SPARED_BY = {"holdout": "the holdout", "action": "the action `warn`"}
 
 
 def show_claims(found: Comparison, console: Console) -> None:
@@ -65,3 +67,22 @@ def show_trials(found: Comparison, console: Console) -> None:
     more = len(found.first_looks) - _MOST_LOOKS
     if more > 0:
         console.print(f"  and {more} more (--json)")
+
+
+def spared_lines(found: Spared) -> list[str]:
+    """Say what condemned trials that ran on tell of the sweep's false kills."""
+    by = ", ".join(f"{n} by {_SPARED_BY.get(why, why)}" for why, n in found.by.items())
+    low, high = found.false_kill_ci
+    lines = [
+        f"Condemned, and let run on: {found.trials + found.unknown} ({by}).",
+        f"  Cutting them would have saved {found.steps:,} steps; false kills (among"
+        f" the best {found.top:.0%}, best value still to come): {found.false_kills} of"
+        f" {found.trials}, {found.false_kill_ratio:.0%} (95% interval"
+        f" {100 * low:.0f}-{high:.0%}).",
+    ]
+    if found.rules:
+        said = [f"{rule} {k} of {n}" for rule, (n, k) in found.rules.items()]
+        lines.append(f"  By rule: {', '.join(said)}.")
+    if found.unknown:
+        lines.append(f"  {found.unknown} ended before it could be seen.")
+    return lines
