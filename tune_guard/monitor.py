@@ -87,6 +87,7 @@ class Monitor:
         self.attempt = 1
         self.verdict = HEALTHY
         self.warnings: dict[str, int] = {}
+        self.spared = ""
         self._keyframes: list[dict[str, Any]] = []
         self._forget_curve()
 
@@ -226,7 +227,10 @@ class Monitor:
         for found in findings:
             if found.level is Level.WARN and len(self.warnings) < _MOST_WARNINGS:
                 self.warnings.setdefault(found.rule, found.step)
-        return decide(findings)
+        verdict = decide(findings)
+        if not self.spared and not verdict.stop:
+            self.spared = next(filter(None, map(_sparing, verdict.findings)), "")
+        return verdict
 
     def is_against(self, rule_id: str) -> bool:
         """Return whether a rule has cause to cut, also where it is not let.
@@ -284,6 +288,7 @@ class Monitor:
                 "attempt": self.attempt,
                 "trial": self.trial_id,
                 "warnings": tuple(f"{r}@{s}" for r, s in self.warnings.items()),
+                "spared": self.spared,
                 **more,
             },
         )
@@ -356,6 +361,7 @@ class Monitor:
             "keys": self._intake.key_watch.state(),
             "best": [self.best_value, self.best_step],
             "warnings": dict(self.warnings),
+            "spared": self.spared,
             "curve": self.curve.state(),
             "schedule": self.schedule.state(),
             "rules": {name: d.state() for name, d in self._detectors.items()},
@@ -389,6 +395,7 @@ class Monitor:
         intake.key_watch.restore(state["keys"])
         self.best_value, self.best_step = state["best"]
         self.warnings = dict(state["warnings"])
+        self.spared = state.get("spared", "")
         self.curve.restore(state["curve"])
         self.schedule.restore(state["schedule"])
         for rule in self.policy.armed_rules():
@@ -414,6 +421,12 @@ def _unsound(observation: Observation) -> bool:
     if norm is not None and not math.isfinite(norm) and not observation.step_skipped:
         return True
     return loss is not None and not math.isfinite(loss)
+
+
+def _sparing(found: Finding) -> str:
+    """Return ``rule@step:why`` where only an action or the holdout kept from cutting."""
+    spares = found.level is Level.WARN and found.holds and found.holds[0]
+    return f"{found.rule}@{found.step}:{spares}" if spares in _NO_OBJECTION else ""
 
 
 def _well_formed(found: object) -> Finding:

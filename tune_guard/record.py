@@ -159,6 +159,10 @@ class StopRecord:
 
         warnings: What did not cut, as ``rule@step``.
 
+        spared: What would have cut, had its action not been ``warn`` (``action``)
+            or the trial not been in the holdout (``holdout``): the first such
+            finding, as ``rule@step:action``. Empty when there was none.
+
         time: When it was recorded, ISO 8601 in UTC.
     """
 
@@ -179,6 +183,7 @@ class StopRecord:
     host: str = ""
     gpu_uuid: str = ""
     warnings: tuple[str, ...] = ()
+    spared: str = ""
     evidence: str = ""
     time: str = field(default_factory=now_utc)
     version: str = field(default_factory=version)
@@ -286,6 +291,7 @@ _TEXTS = (
     "trial",
     "host",
     "gpu_uuid",
+    "spared",
     "evidence",
 )
 

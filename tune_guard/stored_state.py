@@ -49,6 +49,8 @@ def _check_snapshot(state: Any) -> dict[str, Any]:
     _need(_is(best_step, int, none=True), "`best`", best)
     _need(isinstance(warnings, Mapping), "`warnings`", warnings)
     _need(all(_is(step, int) for step in warnings.values()), "`warnings`", warnings)
+    spared = state.get("spared", "")
+    _need(isinstance(spared, str), "`spared`", spared)
     marker = state.get("marker")
     _need(_is(marker, str, bool, *_NUMBER, none=True), "`marker`", marker)
     for name in ("curve", "schedule"):

@@ -33,4 +33,5 @@ def completed(record: StopRecord, trial_id: str, monitor: Monitor) -> StopRecord
         best_value=known.best_value,
         best_step=known.best_step,
         warnings=tuple(dict.fromkeys((*known.warnings, *record.warnings))),
+        spared=known.spared or record.spared,
     )
