@@ -39,6 +39,9 @@ def check_names(policy: Policy) -> None:
     if policy.fresh_key is not None and not _is_key(policy.fresh_key):
         advice = "Name the marker that moves with each evaluation, or leave it out."
         refuse("fresh_key", "a key", policy.fresh_key, advice)
+    if policy.budget_key is not None and not _is_key(policy.budget_key):
+        advice = "Name the hyperparameter that holds the steps of a full trial."
+        refuse("budget_key", "a key", policy.budget_key, advice)
     where = policy.ignore_where
     if not isinstance(where, Mapping) or not all(map(_is_key, where)):
         advice = "Write {'sanity_checking': True}."

@@ -275,3 +275,56 @@ def test_numpy_numbers_in_reports_and_policies_do_not_mix() -> None:
     with pytest.raises(ConfigError, match="`warmup_steps`"):
         policy(warmup_steps=np.float64(3))
     assert Monitor(policy(warmup_steps=3)).policy.warmup_steps == 3
+
+
+# ------------------------------------------------- policies that compare trials
+
+
+def test_thrifty_is_the_default_and_the_rule_that_compares() -> None:
+    """In that order, with what the default takes."""
+    policy = Policy.thrifty("loss", "min", warmup_steps=3, patience=20)
+    ids = [rule.id for rule in policy.rules]
+    assert ids == [*(rule.id for rule in DEFAULT), "behind", "plateau"]
+    assert policy.warmup_steps == 3
+
+
+def test_thrifty_survives_a_policy_file() -> None:
+    """Budget, its key and the rule are read back."""
+    policy = Policy.thrifty("loss", "min", budget_steps=9, budget_key="epochs")
+    assert Policy.from_yaml(policy.to_yaml()) == policy
+
+
+@pytest.mark.parametrize(
+    ("params", "steps"),
+    [
+        ({"epochs": 30}, 30),
+        ({"train": {"epochs": 30}}, 9),
+        ({"epochs": "30"}, 30),
+        ({"epochs": 0}, 9),
+        ({"epochs": float("nan")}, 9),
+        ({}, 9),
+        (None, 9),
+    ],
+)
+def test_a_trial_may_have_a_budget_of_its_own(params: Any, steps: int) -> None:
+    """Where its hyperparameters name a number; else the policy's counts."""
+    policy = Policy.default("loss", "min", budget_steps=9, budget_key="epochs")
+    assert policy.for_trial(params).budget_steps == steps
+
+
+@pytest.mark.parametrize("key", ["", " ", 5, ["epochs"]])
+def test_a_budget_key_that_is_none_is_refused(key: Any) -> None:
+    """By name."""
+    with pytest.raises(ConfigError, match="`budget_key` must be a key"):
+        Policy.default("loss", "min", budget_key=key)
+
+
+def test_a_watching_rule_may_only_warn_unless_the_policy_has_it() -> None:
+    """The policy's own rule keeps its parameters and what it may do."""
+    watching = Policy.default("loss", "min").watching("behind")
+    assert watching.action("behind") == "warn"
+    thrifty = Policy.thrifty("loss", "min")
+    assert thrifty.watching("behind") is thrifty
+    off = Policy.thrifty("loss", "min", actions={"behind": "off"}).watching("behind")
+    assert off.action("behind") == "warn"
+    assert off.rules == thrifty.rules

@@ -89,7 +89,8 @@ class _Read:
         for trial in done:
             if trial.number not in self._numbers:
                 self._numbers.add(trial.number)
-                self.peers.add(str(trial.number), _course(trial, sign, budget))
+                own = policy.for_trial(trial.params).budget_steps or budget
+                self.peers.add(str(trial.number), _course(trial, sign, own))
 
 
 def _steps_run(trial: FrozenTrial) -> int:

@@ -174,6 +174,7 @@ class Judge:
         monitor = None
         if policy is not None:
             policy, peers = self._finished.compared(study, policy)
+            policy = policy.for_trial(trial.params)
             monitor = Monitor(
                 policy, trial_id=number, notices=self._notices, peers=peers
             )

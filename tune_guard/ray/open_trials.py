@@ -109,7 +109,10 @@ class OpenTrials:
             msg = "the policy could not be read from the experiment's state"
             raise ConfigError(msg)
         monitor = Monitor(
-            self.policy, trial_id=trial_id, notices=self._notices, peers=self.peers
+            self.policy.for_trial(result.get("config")),
+            trial_id=trial_id,
+            notices=self._notices,
+            peers=self.peers,
         )
         monitor.witness = Window()
         sleeper = self._asleep.pop(trial_id, None)

@@ -89,6 +89,16 @@ def test_an_unknown_budget_is_that_of_the_longest_finished_trial() -> None:
     assert cut_of(study_with(guard, finished=0), SLOW) is None
 
 
+def test_trials_of_different_length_are_measured_by_their_own_budget() -> None:
+    """Finished ones ran 20 epochs; a third of 60 is no slow start of 20."""
+    study = study_with(GuardPruner(policy=thrifty(budget_key="epochs")))
+    third = [value / 3 for value in LEARNS]
+    for epochs, cut in ((20, True), (60, False)):
+        trial = study.ask()
+        trial.suggest_int("epochs", epochs, epochs)
+        assert (steps_until_pruned(trial, third) is not None) == cut
+
+
 def test_trials_that_finish_meanwhile_lead_from_the_next_trial_on() -> None:
     """They are read when a trial starts."""
     study = study_with(GuardPruner(policy=thrifty()), finished=2)

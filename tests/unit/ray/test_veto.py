@@ -95,6 +95,21 @@ def test_a_trial_counts_once_across_restores() -> None:
     assert run(stopper, "slow", SLOW) is None
 
 
+def test_trials_of_different_length_are_measured_by_their_own_budget() -> None:
+    """The third of a budget of 60 is no slow start of one of 20."""
+    policy = Policy.thrifty("acc", "max", budget_steps=BUDGET, budget_key="epochs")
+    stopper = GuardStopper(policy)
+    for number in range(3):
+        run(stopper, str(number), LEARNS)
+
+    def cut(name: str, **config: int) -> bool:
+        rows = [row(s, 0.05 * s / 3, config=config) for s in range(1, 20)]
+        return any(stopper(name, result) for result in rows)
+
+    assert cut("short")
+    assert not cut("long", epochs=60)
+
+
 @pytest.mark.parametrize("wrong", [None, {}, {"leaders": 5}, "x"])
 def test_a_damaged_state_of_the_finished_ends_nothing(wrong: Any) -> None:
     """The sweep goes on, comparing anew."""
