@@ -122,7 +122,7 @@ class TrialGuard:
     def _begin(self, session: Session) -> None:
         self._session = session
         self._has_ended = False
-        alone = isinstance(session, PlainSession)
+        alone = isinstance(session, PlainSession) and not ray_session.in_actor()
         self._trial = WatchedTrial(
             self._policy,
             self._options,

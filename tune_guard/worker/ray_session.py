@@ -32,6 +32,21 @@ def find() -> Session | None:
         return None
 
 
+def in_actor() -> bool:
+    """Whether this process is a worker of Ray: its driver tells of its trials."""
+    if "ray" not in sys.modules:
+        return False
+    try:
+        import ray
+
+        return (
+            ray.is_initialized()
+            and ray.get_runtime_context().get_actor_id() is not None
+        )
+    except Exception:  # noqa: BLE001 - another version of Ray, or a part of it is missing
+        return False
+
+
 def _in_tune() -> bool:
     from ray.tune.trainable.trainable_fn_utils import _in_tune_session
 
