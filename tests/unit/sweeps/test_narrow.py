@@ -36,15 +36,20 @@ SPACE = Space(
 
 
 def ranked_sweep(
-    count: int = 100, *, best_at: float = 0.01, dies_from: float = 0.1, seed: int = 1
+    count: int = 100,
+    *,
+    best_at: float = 0.01,
+    dies_from: float = 0.1,
+    seed: int = 1,
+    below: bool = False,
 ) -> Sweep:
-    """Return a sweep in which a rate above ``dies_from`` kills; one is the best."""
+    """Return a sweep in which a rate above (or below) ``dies_from`` kills."""
     rng = random.Random(seed)
     trials = []
     for number in range(count):
         params = SPACE.sample(rng)
         lr = float(str(params["lr"]))
-        reason = "non_finite" if lr > dies_from else ""
+        reason = "non_finite" if (lr < dies_from if below else lr > dies_from) else ""
         value = abs(lr - best_at)
         trial = trial_of(number, lr, reason, params=params, finals={"loss": value})
         trials.append(trial)
@@ -82,14 +87,48 @@ def test_a_deadly_choice_is_left_out_with_what_depends_on_it() -> None:
     }
 
 
-@given(st.integers(0, 10_000), st.floats(1e-4, 1.0), st.floats(0.001, 0.9))
-def test_the_best_tenth_always_stays(seed: int, best: float, dies: float) -> None:
+@given(
+    st.integers(0, 10_000), st.floats(1e-4, 1.0), st.floats(0.001, 0.9), st.booleans()
+)
+def test_the_best_tenth_always_stays(
+    seed: int, best: float, dies: float, below: bool
+) -> None:
     """Also where the best region lies beside, or in, what kills."""
-    sweep = ranked_sweep(60, best_at=best, dies_from=dies, seed=seed)
+    sweep = ranked_sweep(60, best_at=best, dies_from=dies, seed=seed, below=below)
     space = narrow(sweep, SPACE).space
     for trial in ranked(sweep)[:6]:
         params = {k: v for k, v in trial.params.items() if k in SPACE.parameters}
         assert space.contains(params)
+
+
+@pytest.mark.parametrize("below", [False, True])
+def test_a_margin_stays_around_the_best(below: bool) -> None:
+    """A twentieth of the range, by its logarithm: the best lies beside the deadly."""
+    best = 0.011 if below else 0.099
+    sweep = ranked_sweep(
+        300, best_at=best, dies_from=0.01 if below else 0.1, below=below
+    )
+    lr = narrow(sweep, SPACE).space.parameters["lr"]
+    top = [float(str(trial.params["lr"])) for trial in ranked(sweep)[:30]]
+    assert isinstance(lr, Float)
+    assert lr.low <= min(top) / 1e4**0.05
+    assert lr.high >= max(top) * 1e4**0.05
+    assert (lr.low > 1e-4) if below else (lr.high < 1.0)
+
+
+def test_a_choice_that_one_of_the_best_took_stays() -> None:
+    """Though most of its trials die."""
+    sweep = ranked_sweep(200, dies_from=2.0)
+    best = ranked(sweep)[0]
+    trials = [
+        dataclasses.replace(t, outcome=Outcome.GUARD, reason="divergence", finals={})
+        if t.params["opt"] == best.params["opt"] and t is not best
+        else t
+        for t in sweep.trials
+    ]
+    sweep = dataclasses.replace(sweep, trials=tuple(trials))
+    found = narrow(sweep.with_objective("loss", "min"), SPACE)
+    assert found.space.parameters["opt"] == SPACE.parameters["opt"]
 
 
 def test_deaths_by_chance_cut_nothing() -> None:
@@ -219,7 +258,7 @@ def _table(folder: Path) -> Path:
         status = "failed" if trial.reason else "completed"
         params = {k: v for k, v in trial.params.items() if k in SPACE.parameters}
         trials.append(["s", trial.id, json.dumps(params), status, "loss", "min"])
-    for name, header, lines in (
+    for name, header, written in (
         ("curves", ["sweep_id", "trial_id", "step", "metric_name", "value"], rows),
         (
             "trials",
@@ -229,7 +268,7 @@ def _table(folder: Path) -> Path:
     ):
         (folder / name).mkdir()
         with (folder / name / "s.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([header, *lines])
+            csv.writer(file).writerows([header, *written])
     return folder / "curves" / "s.csv"
 
 
