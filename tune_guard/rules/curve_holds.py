@@ -9,7 +9,9 @@ from tune_guard.observation import Observation
 from tune_guard.rules.base import Context
 from tune_guard.rules.holding import Evidence, check_not_negative
 from tune_guard.rules.holds import Hold
-from tune_guard.rules.windows import NOISY, stretch
+from tune_guard.rules.windows import NOISY, steady_by_name, stretch
+
+_PERCENT = 100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +114,42 @@ class NothingYet(Hold):
         """Return whether the metric lies at 0 in the newest quarter of the trial."""
         quarters = context.curve.quarters()
         return not quarters or quarters[3] == 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearCeiling(Hold):
+    """Stands near the highest score that there is: what is solved has no way up.
+
+    A classifier that is right from its first evaluation on, 0.991 and then 0.993,
+    has not moved by a thousandth. The ceiling is 1, or 100 for percentages. At the
+    ceiling itself the hold stands by that alone; below it, the score must move, as
+    the answer of a model that names one class never does, however often right.
+    Rewards have no known ceiling, but a success rate of 1 has nothing above it.
+
+    Args:
+        gap_ratio: Share of the ceiling that a score may lie below it.
+    """
+
+    id: ClassVar[str] = "near_ceiling"
+    gap_ratio: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_not_negative(self, "gap_ratio")
+
+    def stands(self, observation: Observation, context: Context) -> bool:  # noqa: ARG002
+        """Return whether the metric is a score that lies near its ceiling."""
+        best, quarters = context.curve.best, context.curve.quarters()
+        if context.mode != "max" or not quarters or best is None:
+            return False
+        ceiling = 1.0 if best <= 1.0 else _PERCENT
+        if best > ceiling or quarters[3] < (1.0 - self.gap_ratio) * ceiling:
+            return False
+        is_reward = steady_by_name(context.metric) is False
+        if best == quarters[3] == ceiling:
+            return ceiling == 1.0 or not is_reward
+        levels = context.curve.levels
+        newer = levels[3 * len(levels) // 4 :]
+        return not is_reward and min(newer) < max(newer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

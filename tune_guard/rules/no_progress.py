@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tune_guard.observation import Observation
 from tune_guard.rules.base import Context, Detector, Rule
-from tune_guard.rules.curve_holds import NothingYet, RisingAgain
+from tune_guard.rules.curve_holds import NearCeiling, NothingYet, RisingAgain
 from tune_guard.rules.holding import check_holds, first_standing
 from tune_guard.rules.holds import Hold
 from tune_guard.rules.windows import buckets
@@ -59,7 +59,7 @@ class NoProgress(Rule):
 
     tolerance: float = 0.003
     window_ratio: float = 0.1
-    holds: tuple[Hold, ...] = (NothingYet(), RisingAgain())
+    holds: tuple[Hold, ...] = (NothingYet(), RisingAgain(), NearCeiling())
 
     def __post_init__(self) -> None:
         self.require_number("tolerance", 0.0, "0 means exactly no movement.")

@@ -16,7 +16,7 @@ from tests.unit.rules.watching import (
 )
 from tune_guard.exceptions import ConfigError
 from tune_guard.rules import NoProgress
-from tune_guard.rules.curve_holds import NothingYet
+from tune_guard.rules.curve_holds import NearCeiling, NothingYet
 
 ACC = {"metric": "acc", "mode": "max", "budget_steps": 100}
 
@@ -112,6 +112,55 @@ class TestRisingAgain:
         reports = losses([0.91 + 5e-6 * i for i in range(100)], key="acc")
         assert stop_step(plain(), reports, **ACC) == 10
         assert stop_step(NoProgress(), reports, **ACC) is None
+
+
+class TestNearCeiling:
+    """What is solved at its first evaluation has no way up."""
+
+    @pytest.mark.parametrize(
+        ("key", "ceiling"),
+        [("acc", 1.0), ("acc", 100.0), ("value", 1.0), ("success_rate", 1.0)],
+    )
+    def test_a_perfect_score_is_no_trivial_level(
+        self, key: str, ceiling: float
+    ) -> None:
+        """Every reading is the highest that there is, whatever its name."""
+        reports = losses([ceiling] * 100, key=key)
+        fields = {**ACC, "metric": key}
+        assert stop_step(plain(), reports, **fields) == 10
+        assert stop_step(NoProgress(), reports, **fields) is None
+
+    @pytest.mark.parametrize("scale", [1.0, 100.0])
+    def test_a_tenth_of_a_percent_is_much_above_99_percent(self, scale: float) -> None:
+        """An accuracy of 0.991 that ends at 0.993, with the noise of its readings."""
+        rng = random.Random(3)
+        values = [0.991 + 2e-5 * i + rng.gauss(0, 3e-4) for i in range(100)]
+        reports = losses([scale * value for value in values], key="acc")
+        assert stop_step(plain(), reports, **ACC) == 10
+        assert stop_step(NoProgress(), reports, **ACC) is None
+
+    @pytest.mark.parametrize(
+        "values",
+        [[0.95] * 100, [0.7, 0.7002] * 50, [101.0, 101.1] * 50],
+        ids=["one class", "far below", "beyond"],
+    )
+    def test_other_flat_scores_are_cut(self, values: list[float]) -> None:
+        """One class is exactly as often right; 0.7 has a way up; 101 is no share."""
+        reports = losses(values, key="acc")
+        assert stop_step(NoProgress(holds=(NearCeiling(),)), reports, **ACC) == 10
+
+    @pytest.mark.parametrize("values", [[0.95, 0.951] * 50, [100.0] * 100])
+    def test_rewards_have_no_ceiling(self, values: list[float]) -> None:
+        """It wobbles around 0.95, or lies at 100, as an accuracy might."""
+        reports = losses(values, key="episode_reward")
+        fields = {**ACC, "metric": "episode_reward"}
+        rule = NoProgress(holds=(NearCeiling(),))
+        assert stop_step(rule, reports, **fields) == 10
+
+    def test_a_loss_has_none_either(self) -> None:
+        """Minimised, 0.95 says nothing."""
+        rule = NoProgress(holds=(NearCeiling(),))
+        assert stop_step(rule, losses([0.95, 0.951] * 50), budget_steps=100) == 10
 
 
 def test_a_restart_before_every_report_changes_nothing() -> None:
