@@ -424,7 +424,7 @@ def _unsound(observation: Observation) -> bool:
 
 
 def _sparing(found: Finding) -> str:
-    """Return ``rule@step:why`` where only an action or the holdout kept from cutting."""
+    """Return ``rule@step:why`` where only an action or the holdout spared a trial."""
     spares = found.level is Level.WARN and found.holds and found.holds[0]
     return f"{found.rule}@{found.step}:{spares}" if spares in _NO_OBJECTION else ""
 

@@ -18,6 +18,7 @@ def replay(
     budget_steps: int | None = None,
     top: float = 0.1,
     jobs: int = 1,
+    html: str | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Run a policy over recorded sweeps: saved compute against false kills.
@@ -40,7 +41,9 @@ def replay(
 
         top: Share of a sweep whose cuts are false kills.
 
-        jobs: Processes to use.
+        jobs: Processes to use; each holds a sweep or two at a time.
+
+        html: File to write the figures to, and the curves with the cuts.
 
         json: Print the figures as JSON.
     """
@@ -65,9 +68,11 @@ def replay(
         mode=mode or "",
         budget_steps=budget_steps,
     )
-    found = _with_progress(sources, request, jobs)
+    found = _with_progress(sources, request, jobs, top if html else None)
     for message in (*found.notices.values(), *found.problems):
         talk(message)
+    if html and found.sweeps:
+        _write(html, found, top, ", ".join(sources))
     if json:
         print_json(as_json(found, top))
     elif found.sweeps:
@@ -75,9 +80,30 @@ def replay(
     return CLEAN if found.sweeps and not found.problems else UNUSABLE
 
 
-def _with_progress(sources: tuple[str, ...], request: Request, jobs: int) -> Replayed:
+def _with_progress(
+    sources: tuple[str, ...], request: Request, jobs: int, drawn_top: float | None
+) -> Replayed:
+    import functools
+
     from tune_guard.cli.console import loading
     from tune_guard.sweeps.replayed import replay_sources
 
+    draws = None
+    if drawn_top is not None:
+        from tune_guard.sweeps.report.html_replay import draw
+
+        draws = functools.partial(draw, top=drawn_top)
     with loading("replay") as progress:
-        return replay_sources(sources, request, jobs=jobs, progress=progress)
+        return replay_sources(
+            sources, request, jobs=jobs, draw=draws, progress=progress
+        )
+
+
+def _write(path: str, found: Replayed, top: float, title: str) -> None:
+    from pathlib import Path
+
+    from tune_guard.cli.console import talk
+    from tune_guard.sweeps.report.html_replay import page
+
+    Path(path).write_text(page(found, top, title=title), encoding="utf-8")
+    talk(f"Written: {path}")

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import multiprocessing
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from tune_guard.exceptions import TuneGuardError
 from tune_guard.notices import Notices
 from tune_guard.policy import Policy
+from tune_guard.sweeps.in_order import in_order
 from tune_guard.sweeps.objective import resolve
-from tune_guard.sweeps.readers import load_sweeps
+from tune_guard.sweeps.readers import stream_sweeps
 from tune_guard.sweeps.readers.progress import Progress, silent
 from tune_guard.sweeps.replay import TrialReplay, replay
 from tune_guard.sweeps.sweep import Sweep
+
+Draw: TypeAlias = Callable[[Sweep, Sequence[TrialReplay]], Any]
+"""Draws a replayed sweep while its curves are in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,17 +66,21 @@ class Replayed:
         problems: Sources and sweeps that could not be replayed, and why.
 
         notices: What the monitors had to say, each thing once.
+
+        figures: What was drawn of the sweeps, where that was asked for.
     """
 
     sweeps: dict[str, list[TrialReplay]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     notices: dict[str, str] = field(default_factory=dict)
+    figures: dict[str, Any] = field(default_factory=dict)
 
 
-class _Kept(Notices):
+class Unsaid(Notices):
     """Notices that are kept and not logged: every sweep of a source says the same."""
 
     def once(self, topic: str, message: str) -> bool:
+        """Keep a message, unless there is one on the topic."""
         return self.messages.setdefault(topic, message) is message
 
 
@@ -81,6 +89,7 @@ def replay_sources(
     request: Request,
     *,
     jobs: int = 1,
+    draw: Draw | None = None,
     progress: Progress = silent,
 ) -> Replayed:
     """Replay every sweep of every source.
@@ -92,6 +101,8 @@ def replay_sources(
 
         jobs: Processes to use; each holds one sweep at a time.
 
+        draw: Draws each sweep; a function that can be pickled.
+
         progress: Called with the sweeps done, of how many, and a word.
 
     Returns:
@@ -99,21 +110,16 @@ def replay_sources(
         named among the problems.
     """
     found = Replayed()
+    work = functools.partial(_replay_one, request=request, draw=draw)
     for source in sources:
         try:
-            sweeps = load_sweeps(source)
+            count, sweeps = stream_sweeps(source, progress=progress)
+            done = in_order(work, sweeps, min(jobs, count))
+            for number, one in enumerate(done, start=1):
+                progress(number, count, "sweeps replayed")
+                _take(found, source, one)
         except TuneGuardError as error:
             found.problems.append(str(error))
-            continue
-        done = _in_order(sweeps, request, jobs)
-        for number, one in enumerate(done, start=1):
-            progress(number, len(sweeps), "sweeps replayed")
-            found.notices.update(one.notices)
-            if one.problem:
-                found.problems.append(one.problem)
-            else:
-                name = f"{source}:{one.name}" if one.name else source
-                found.sweeps[name] = one.trials
     return found
 
 
@@ -122,26 +128,26 @@ class _Done(NamedTuple):
     trials: list[TrialReplay]
     problem: str
     notices: dict[str, str]
+    figure: Any = None
 
 
-def _in_order(sweeps: Sequence[Sweep], request: Request, jobs: int) -> Iterator[_Done]:
-    if jobs <= 1 or len(sweeps) == 1:
-        yield from (_replay_one(sweep, request) for sweep in sweeps)
+def _take(found: Replayed, source: str, one: _Done) -> None:
+    found.notices.update(one.notices)
+    if one.problem:
+        found.problems.append(one.problem)
         return
-    work = ((sweep, request) for sweep in sweeps)
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        yield from pool.imap(_replay_pair, work)
+    name = f"{source}:{one.name}" if one.name else source
+    found.sweeps[name] = one.trials
+    if one.figure is not None:
+        found.figures[name] = one.figure
 
 
-def _replay_pair(work: tuple[Sweep, Request]) -> _Done:
-    return _replay_one(*work)
-
-
-def _replay_one(sweep: Sweep, request: Request) -> _Done:
-    notices = _Kept()
+def _replay_one(sweep: Sweep, request: Request, draw: Draw | None) -> _Done:
+    notices = Unsaid()
     try:
         sweep = resolve(sweep, request.metric, request.mode)
         trials = replay(sweep, request.policy_for(sweep), notices)
     except TuneGuardError as error:
         return _Done(sweep.name, [], str(error), notices.messages)
-    return _Done(sweep.name, trials, "", notices.messages)
+    figure = draw(sweep, trials) if draw else None
+    return _Done(sweep.name, trials, "", notices.messages, figure)

@@ -98,10 +98,10 @@ def test_the_rate_stands_in_both_reports() -> None:
         sweep({"a": StopRecord(spared="relapse@5:holdout")}, a=(0.9, 9), b=(0.8, 3))
     )
     assert found.spared is not None
-    (condemned_line, rate, rules) = spared_lines(found.spared)
+    (condemned_line, saved, rate, rules) = spared_lines(found.spared)
 
     assert condemned_line == "Condemned, and let run on: 1 (1 by the holdout)."
-    assert "15 steps" in rate
+    assert "15 steps" in saved
     assert "1 of 1, 100% (95% interval 21-100%)" in rate
     assert rules == "  By rule: relapse 1 of 1."
     assert as_json(found)["spared"]["false_kill_ratio"] == 1.0

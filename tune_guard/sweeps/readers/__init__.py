@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from tune_guard.exceptions import SourceError
@@ -69,6 +69,26 @@ def load_sweeps(
     return _read(str(source), study_name, progress)
 
 
+def stream_sweeps(
+    source: str, *, progress: Progress = silent
+) -> tuple[int, Iterator[Sweep]]:
+    """Return how many sweeps a source holds, and the sweeps one after another.
+
+    A long table is read as its sweeps are asked for, so that many of them fit into
+    the memory of one. Other sources are read at once.
+
+    Raises:
+        SourceError: If there is none that can be read.
+    """
+    path = pathlib.Path(source)
+    if path.is_file() and path.suffix in _TABLES and path.name not in _LOGS:
+        from tune_guard.sweeps.readers.table_stream import stream_long_table
+
+        return stream_long_table(path)
+    sweeps = load_sweeps(source, progress=progress)
+    return len(sweeps), iter(sweeps)
+
+
 def _read_live(source: Any, progress: Progress) -> Sweep:
     """Read a live object, told apart without importing an engine."""
     kinds = {kind.__name__ for kind in type(source).__mro__}
@@ -110,4 +130,4 @@ def _read_directory(source: str, progress: Progress) -> Sequence[Sweep]:
     return read_directory(source, Tree.open(source), progress)
 
 
-__all__ = ["Progress", "Source", "load_sweep", "load_sweeps", "silent"]
+__all__ = ["Progress", "Source", "load_sweep", "load_sweeps", "silent", "stream_sweeps"]

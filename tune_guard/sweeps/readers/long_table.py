@@ -60,15 +60,9 @@ def read_long_table(
         SourceError: If a needed column is missing, there is no such sweep, or no
             reading at all.
     """
-    columns = columns_of(path)
-    missing = [f"`{name}`" for name in NEEDED if name not in columns]
-    if missing:
-        msg = (
-            f"{path} is no long table of curves: it has no column {', '.join(missing)}."
-        )
-        raise SourceError(msg)
+    check_columns(path)
     readings = read_readings(path, progress)
-    found, described = readings.sweeps(), _described(path)
+    found, described = readings.sweeps(), described_trials(path)
     # A sweep none of whose trials reported is a sweep too.
     names = list(dict.fromkeys([*found, *described]))
     if not names:
@@ -81,11 +75,26 @@ def read_long_table(
     sweeps = []
     for name in [sweep_id] if sweep_id else names:
         rows = described.get(name, {})
-        sweeps.append(
-            _sweep(str(path), name, found.get(name, SweepReadings()), rows, problems)
-        )
+        read = found.get(name, SweepReadings())
+        sweeps.append(sweep_of(str(path), name, read, rows, problems))
         problems = ()
     return sweeps
+
+
+def check_columns(path: pathlib.Path) -> list[str]:
+    """Return the columns of a long table.
+
+    Raises:
+        SourceError: If a needed one is missing.
+    """
+    columns = columns_of(path)
+    missing = [f"`{name}`" for name in NEEDED if name not in columns]
+    if missing:
+        msg = (
+            f"{path} is no long table of curves: it has no column {', '.join(missing)}."
+        )
+        raise SourceError(msg)
+    return columns
 
 
 def _left_out(readings: Readings, path: pathlib.Path) -> tuple[Problem, ...]:
@@ -98,7 +107,7 @@ def _left_out(readings: Readings, path: pathlib.Path) -> tuple[Problem, ...]:
     return (Problem(file=str(path), line=line, lines=len(rows), what=what),)
 
 
-def _described(path: pathlib.Path) -> _Rows:
+def described_trials(path: pathlib.Path) -> _Rows:
     """Return the second table's rows by sweep and trial; empty when there is none."""
     beside = path.parent.parent / "trials" / path.name
     found: _Rows = defaultdict(dict)
@@ -116,13 +125,14 @@ def _rows(path: pathlib.Path) -> list[dict[str, Any]]:
         return list(csv.DictReader(file))
 
 
-def _sweep(
+def sweep_of(
     source: str,
     name: str,
     readings: SweepReadings,
     rows: Mapping[str, Mapping[str, Any]],
-    problems: tuple[Problem, ...],
+    problems: tuple[Problem, ...] = (),
 ) -> Sweep:
+    """Make a sweep of its readings and of its rows in the second table."""
     ids = dict.fromkeys([*readings.curves, *rows])
     curves: dict[str, Mapping[str, Curve]] = {
         t: readings.curves.get(t, {}) for t in ids

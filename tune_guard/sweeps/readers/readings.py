@@ -6,7 +6,7 @@ import csv
 import math
 from array import array
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tune_guard.sweeps.curves import MODES, Curve
 
 if TYPE_CHECKING:
     import pathlib
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -116,7 +116,7 @@ def columns_of(path: pathlib.Path) -> list[str]:
     if path.suffix == ".parquet":
         names: list[str] = open_parquet(path).schema_arrow.names
         return names
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+    with open_csv(path) as file:
         return next(csv.reader(file), [])
 
 
@@ -154,17 +154,25 @@ def _from_parquet(path: pathlib.Path) -> Readings:
     from pyarrow import ArrowException
 
     file = open_parquet(path)
-    present = [name for name in (*_WORDS, *_NUMBERS) if name in file.schema_arrow.names]
     try:
-        table = file.read(columns=present).unify_dictionaries()
-        found = Readings({}, {}, {}, {})
-        for word in _WORDS:
-            _take_words(found, word, table)
-        for number in _NUMBERS:
-            _take_numbers(found, number, table)
+        return of_arrow(file.read(columns=used_columns(file)))
     except (ArrowException, OSError) as error:
         msg = f"{path} cannot be read as a table of curves: {error}"
         raise SourceError(msg) from error
+
+
+def used_columns(file: Any) -> list[str]:
+    """Return the columns of a parquet file that are used."""
+    return [name for name in (*_WORDS, *_NUMBERS) if name in file.schema_arrow.names]
+
+
+def of_arrow(table: Any) -> Readings:
+    """Return the readings of an Arrow table."""
+    table, found = table.unify_dictionaries(), Readings({}, {}, {}, {})
+    for word in _WORDS:
+        _take_words(found, word, table)
+    for number in _NUMBERS:
+        _take_numbers(found, number, table)
     return found
 
 
@@ -195,24 +203,49 @@ def _take_numbers(found: Readings, number: str, table: Any) -> None:
 
 
 def _from_csv(path: pathlib.Path, progress: Progress) -> Readings:
-    names: dict[str, dict[str, int]] = {word: {} for word in _WORDS}
-    codes = {word: array("i") for word in _WORDS}
-    numbers = {number: array("d") for number in _NUMBERS}
-    missing = {number: array("B") for number in _NUMBERS}
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+    rows = RowsOfTexts()
+    with open_csv(path) as file:
         for line, row in enumerate(csv.DictReader(file), start=1):
-            for word in _WORDS:
-                known = names[word]
-                codes[word].append(known.setdefault(row.get(word) or "", len(known)))
-            for number in _NUMBERS:
-                value = to_number(row.get(number))
-                numbers[number].append(math.nan if value is None else value)
-                missing[number].append(value is None)
+            rows.add(row)
             if line % _CHUNK == 0:
                 progress(line, 0, "rows read")
-    return Readings(
-        names={word: list(known) for word, known in names.items()},
-        codes={word: np.array(codes[word], dtype=np.int32) for word in _WORDS},
-        numbers={number: np.array(numbers[number]) for number in _NUMBERS},
-        missing={number: np.array(missing[number], dtype=bool) for number in _NUMBERS},
-    )
+    return rows.readings()
+
+
+def open_csv(path: pathlib.Path) -> TextIO:
+    """Open a CSV file, whatever bytes it holds."""
+    return path.open(newline="", encoding="utf-8-sig", errors="replace")
+
+
+class RowsOfTexts:
+    """Collects the rows of a CSV file, in a few bytes each."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, dict[str, int]] = {word: {} for word in _WORDS}
+        self._codes = {word: array("i") for word in _WORDS}
+        self._numbers = {number: array("d") for number in _NUMBERS}
+        self._missing = {number: array("B") for number in _NUMBERS}
+
+    def add(self, row: Mapping[str, str | None]) -> None:
+        """Take one more row."""
+        for word in _WORDS:
+            known = self._names[word]
+            code = known.setdefault(row.get(word) or "", len(known))
+            self._codes[word].append(code)
+        for number in _NUMBERS:
+            value = to_number(row.get(number))
+            self._numbers[number].append(math.nan if value is None else value)
+            self._missing[number].append(value is None)
+
+    def readings(self) -> Readings:
+        """Return the rows as columns."""
+        return Readings(
+            names={word: list(known) for word, known in self._names.items()},
+            codes={
+                w: np.array(codes, dtype=np.int32) for w, codes in self._codes.items()
+            },
+            numbers={name: np.array(column) for name, column in self._numbers.items()},
+            missing={
+                n: np.array(gaps, dtype=bool) for n, gaps in self._missing.items()
+            },
+        )

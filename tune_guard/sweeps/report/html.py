@@ -22,6 +22,7 @@ from tune_guard.sweeps.report.html_params import ParameterFigure, parameter_figu
 from tune_guard.sweeps.report.html_scale import Scale, line, short, thinned
 from tune_guard.sweeps.report.html_timeline import Timeline, timeline
 from tune_guard.sweeps.report.terminal import amount, counted
+from tune_guard.sweeps.report.terminal_more import spared_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,7 +74,7 @@ def page(sweeps: Sequence[Sweep], *, title: str = "") -> str:
     """
     views = [_view(sweep, f"s{number}") for number, sweep in enumerate(sweeps)]
     return (
-        _environment()
+        environment()
         .get_template("page.html.j2")
         .render(
             title=title or ", ".join(sweep.name or sweep.source for sweep in sweeps),
@@ -96,7 +97,7 @@ def fragment(comparison: Comparison) -> str:
         ConfigError: If jinja2 is not installed.
     """
     return (
-        _environment()
+        environment()
         .get_template("fragment.html.j2")
         .render(
             found=comparison, colors=_colors([comparison]), advice=advice(comparison)
@@ -152,7 +153,12 @@ def _colors(comparisons: Sequence[Comparison]) -> dict[str, str]:
 
 
 @functools.cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return what renders the templates.
+
+    Raises:
+        ConfigError: If jinja2 is not installed.
+    """
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
@@ -172,6 +178,7 @@ def _environment() -> Environment:
         "moment": _moment,
         "percent": _percent,
         "short": _shown,
+        "spared": spared_lines,
     }
     return made
 

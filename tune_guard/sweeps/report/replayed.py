@@ -42,7 +42,7 @@ def show(found: Replayed, top: float, console: Console) -> None:
     table = Table(title=title, title_justify="left")
     table.add_column("rule", no_wrap=True)
     for name in _COLUMNS:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")
     for rule, figures in by_rule(sweeps, top=top).items():
         table.add_row(rule, *_cells(figures))
     table.add_section()

@@ -72,13 +72,10 @@ def show_trials(found: Comparison, console: Console) -> None:
 def spared_lines(found: Spared) -> list[str]:
     """Say what condemned trials that ran on tell of the sweep's false kills."""
     by = ", ".join(f"{n} by {_SPARED_BY.get(why, why)}" for why, n in found.by.items())
-    low, high = found.false_kill_ci
     lines = [
         f"Condemned, and let run on: {found.trials + found.unknown} ({by}).",
-        f"  Cutting them would have saved {found.steps:,} steps; false kills (among"
-        f" the best {found.top:.0%}, best value still to come): {found.false_kills} of"
-        f" {found.trials}, {found.false_kill_ratio:.0%} (95% interval"
-        f" {100 * low:.0f}-{high:.0%}).",
+        f"  Cutting them would have saved {found.steps:,} steps.",
+        _false_kills(found),
     ]
     if found.rules:
         said = [f"{rule} {k} of {n}" for rule, (n, k) in found.rules.items()]
@@ -86,3 +83,12 @@ def spared_lines(found: Spared) -> list[str]:
     if found.unknown:
         lines.append(f"  {found.unknown} ended before it could be seen.")
     return lines
+
+
+def _false_kills(found: Spared) -> str:
+    low, high = found.false_kill_ci
+    return (
+        f"  False kills (one of the best {found.top:.0%}, its best still to come):"
+        f" {found.false_kills} of {found.trials}, {found.false_kill_ratio:.0%} (95%"
+        f" interval {100 * low:.0f}-{high:.0%})."
+    )
