@@ -13,6 +13,7 @@ from tune_guard.rules.non_finite import NonFinite
 from tune_guard.rules.plateau import Plateau
 from tune_guard.rules.relapse import Relapse
 from tune_guard.rules.slow_step import SlowStep
+from tune_guard.rules.stalled import Stalled
 from tune_guard.rules.thermal_throttle import ThermalThrottle
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "Plateau",
     "Relapse",
     "SlowStep",
+    "Stalled",
     "ThermalThrottle",
 ]
