@@ -18,6 +18,8 @@ def report(
     mode: Literal["min", "max"] | None = None,
     study: str | None = None,
     html: pathlib.Path | None = None,
+    policy: str | None = None,
+    replay: bool = True,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Compare why the trials of a sweep ended.
@@ -36,6 +38,11 @@ def report(
 
         study: The study to read, where a storage holds several.
 
+        policy: YAML file of the policy that judges a sweep which ran without the
+            guard; the default policy when left out.
+
+        replay: Judge such sweeps by their curves, each reason marked as found so.
+
         html: File to write the report to: one page that needs no connection.
 
         json: Print the whole comparison as JSON.
@@ -52,7 +59,8 @@ def report(
     failures = 0
     for source in sources:
         try:
-            sweeps += _read(source, metric or "", mode or "", study or "")
+            found = _read(source, metric or "", mode or "", study or "")
+            sweeps += [_judged(sweep, policy) for sweep in found] if replay else found
         except TuneGuardError as error:
             failures += 1
             talk(str(error))
@@ -72,6 +80,17 @@ def _read(source: str, metric: str, mode: str, study: str) -> list[Sweep]:
     with loading(source) as progress:
         sweeps = load_sweeps(source, study_name=study, progress=progress)
     return [_with_objective(sweep, metric, mode) for sweep in sweeps]
+
+
+def _judged(sweep: Sweep, path: str | None) -> Sweep:
+    """Give a sweep that ran without the guard the reasons that it would have given."""
+    from tune_guard.cli.console import loading
+    from tune_guard.policy import Policy
+    from tune_guard.sweeps.foreign import judged
+
+    policy = Policy.from_yaml(path) if path else None
+    with loading(sweep.name or sweep.source) as progress:
+        return judged(sweep, policy, progress)
 
 
 def _write(path: pathlib.Path, sweeps: list[Sweep]) -> None:

@@ -13,6 +13,13 @@ from tune_guard.sweeps.explain_params import Explained, explain
 from tune_guard.sweeps.faults import Faults, faults
 from tune_guard.sweeps.first_looks import FirstLook, first_looks, ranked
 from tune_guard.sweeps.objective import best_trial
+from tune_guard.sweeps.savings import (
+    Saved,
+    avoidable,
+    cost_of,
+    saved_by_cuts,
+    unit_of,
+)
 from tune_guard.sweeps.spared import Spared, spared
 from tune_guard.sweeps.spreads import FEWEST, Parameter, parameters_behind, varied
 from tune_guard.verdict import Blame
@@ -26,7 +33,6 @@ MOST_TOP = 10
 """Best trials that are named."""
 
 _SICK = frozenset({Outcome.GUARD, Outcome.ERROR})
-_CUT = frozenset({Outcome.GUARD, Outcome.PRUNER, Outcome.SCHEDULER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,37 +78,6 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
-    """An estimate of the compute that cutting trials has saved.
-
-    A trial that was cut would have run to the budget; where none is recorded,
-    to the steps of the longest healthy trial. Its further steps are taken to
-    cost what its own steps did. Trials cut for an infrastructure fault are left
-    out, since they are run again.
-
-    Args:
-        steps: Steps saved.
-
-        steps_by: The same by who cut: ``guard``, ``pruner``, ``scheduler``.
-
-        time_s: Seconds saved, or None when run times are not known.
-
-        share: Share of what the sweep would have cost without the cuts.
-
-        budget_steps: Steps to which a cut trial would have run.
-
-        basis: Where ``budget_steps`` comes from, in words.
-    """
-
-    steps: int
-    steps_by: Mapping[str, int]
-    time_s: float | None
-    share: float
-    budget_steps: int
-    basis: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """Why the trials of a sweep ended, and at what cost.
 
@@ -134,6 +109,8 @@ class Comparison:
 
         replayed: Number of trials whose reason a replay found afterwards.
 
+        avoidable: Compute that these spent after the step of their reason.
+
         spared: What condemned trials that ran on say of the false kills; None
             when no trial was spared by a holdout or by the action ``warn``.
     """
@@ -159,6 +136,7 @@ class Comparison:
     faults: tuple[Faults, ...] = ()
     explained: Explained | None = None
     replayed: int = 0
+    avoidable: float = 0.0
     spared: Spared | None = None
 
     @property
@@ -194,8 +172,8 @@ def compare(sweep: Sweep) -> Comparison:
         >>> [(g.reason, g.compute) for g in found.groups], found.saved.steps
         ([('completed', 10), ('non_finite', 2)], 8)
     """
-    unit = _unit(sweep.trials)
-    costs = {trial.id: _cost(trial, unit) for trial in sweep.trials}
+    unit = unit_of(sweep.trials)
+    costs = {trial.id: cost_of(trial, unit) for trial in sweep.trials}
     total = sum(cost for cost in costs.values() if cost is not None)
     return Comparison(
         source=sweep.source,
@@ -210,7 +188,7 @@ def compare(sweep: Sweep) -> Comparison:
         groups=_groups(sweep.trials, costs, total),
         blames=_blames(sweep.trials, costs, total),
         best=best_trial(sweep),
-        saved=_saved(sweep, unit, total),
+        saved=saved_by_cuts(sweep, unit, total),
         warnings=_warnings(sweep),
         without_compute=sum(cost is None for cost in costs.values()),
         problems=sweep.problems,
@@ -219,21 +197,9 @@ def compare(sweep: Sweep) -> Comparison:
         faults=faults(sweep),
         explained=explain(sweep.trials) if find_spec("scipy") else None,
         replayed=sum(trial.replayed for trial in sweep.trials),
+        avoidable=sum(avoidable(trial, unit) for trial in sweep.trials),
         spared=spared(sweep),
     )
-
-
-def _unit(trials: Iterable[Trial]) -> Literal["s", "steps"]:
-    """Count compute in seconds if every trial that ran to an end says them."""
-    ended = [t for t in trials if t.steps_run and t.outcome is not Outcome.INTERRUPTED]
-    timed = [t.time_s for t in ended if t.time_s is not None]
-    return "s" if timed and len(timed) == len(ended) and sum(timed) > 0 else "steps"
-
-
-def _cost(trial: Trial, unit: Literal["s", "steps"]) -> float | None:
-    if unit == "steps":
-        return trial.steps_run
-    return trial.time_s if trial.steps_run or trial.time_s is not None else 0.0
 
 
 def _groups(
@@ -293,35 +259,3 @@ def _warnings(sweep: Sweep) -> dict[str, int]:
     for record in sweep.records.values():
         counts.update({warning.partition("@")[0] for warning in record.warnings})
     return dict(counts.most_common())
-
-
-def _saved(sweep: Sweep, unit: Literal["s", "steps"], spent: float) -> Saved | None:
-    budget, basis = _budget(sweep)
-    cut = [t for t in sweep.trials if t.outcome in _CUT]
-    cut = [t for t in cut if t.blame is not Blame.INFRASTRUCTURE]
-    if not cut or not budget:
-        return None
-    left = [max(budget - trial.steps_run, 0) for trial in cut]
-    time_s = None
-    if unit == "s":
-        paces = [(t.time_s or 0.0) / t.steps_run if t.steps_run else 0.0 for t in cut]
-        time_s = sum(steps * pace for steps, pace in zip(left, paces, strict=True))
-    by_outcome: Counter[str] = Counter()
-    for trial, steps in zip(cut, left, strict=True):
-        by_outcome[str(trial.outcome)] += steps
-    saved = sum(left) if time_s is None else time_s
-    return Saved(
-        steps=sum(left),
-        steps_by=dict(by_outcome),
-        time_s=time_s,
-        share=saved / (spent + saved) if spent + saved else 0.0,
-        budget_steps=budget,
-        basis=basis,
-    )
-
-
-def _budget(sweep: Sweep) -> tuple[int, str]:
-    if sweep.budget_steps:
-        return sweep.budget_steps, "the budget of the sweep"
-    steps = [trial.steps_run for trial in sweep.trials if trial.healthy]
-    return max(steps, default=0), f"the longest of {len(steps)} that ran through"

@@ -23,6 +23,7 @@ from tune_guard.sweeps.report.html_scale import Scale, line, short, thinned
 from tune_guard.sweeps.report.html_timeline import Timeline, timeline
 from tune_guard.sweeps.report.terminal import amount, counted
 from tune_guard.sweeps.report.terminal_more import spared_lines
+from tune_guard.sweeps.spreads import varied
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
     from tune_guard.sweeps.side_by_side import Change
     from tune_guard.sweeps.sweep import Sweep, Trial
+
+MOST_NAMES = 24
+"""Hyperparameters that are named beside a trial: of those that differ at all."""
 
 MOST_ROWS = 2000
 """Trials that the table of all trials shows."""
@@ -51,6 +55,7 @@ class _View:
     anchors: Mapping[str, str]
     sparks: Mapping[str, str]
     rows: tuple[Trial, ...]
+    names: frozenset[str]
 
 
 def page(sweeps: Sequence[Sweep], *, title: str = "") -> str:
@@ -122,6 +127,7 @@ def _view(sweep: Sweep, key: str) -> _View:
         anchors=anchors,
         sparks=_sparks(sweep, found),
         rows=tuple(itertools.islice(sweep.trials, MOST_ROWS)),
+        names=frozenset(varied(sweep.trials)[:MOST_NAMES]),
     )
 
 

@@ -51,7 +51,7 @@ def _sentences(found: Comparison) -> Iterator[str]:
     if unknown:
         yield (
             f"{unknown} trials ended without a recorded reason: add the guard's"
-            " callback or pruner, or let `--replay` judge their curves."
+            " callback or pruner to the next sweep."
         )
     interrupted = [g for g in found.groups if g.outcome is Outcome.INTERRUPTED]
     if interrupted:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from tune_guard.sweeps.compare import Comparison, Group, Saved
+    from tune_guard.sweeps.compare import Comparison, Group
+    from tune_guard.sweeps.savings import Saved
     from tune_guard.sweeps.spreads import Spread
     from tune_guard.sweeps.sweep import Trial
 
@@ -158,7 +159,13 @@ def _closing(comparison: Comparison) -> list[str]:
     for blame, (trials, share) in comparison.blames.items():
         if blame is not None:
             lines.append(f"Blame {blame}: {counted(trials)}, {share:.0%} of compute.")
-    lines.append(_savings(comparison.saved))
+    if comparison.replayed:
+        spent = amount(comparison.avoidable, comparison.unit)
+        count = counted(comparison.replayed)
+        said = f"This sweep ran without a guard. Its reasons ({count}) are by replay;"
+        lines.append(f"{said} {spent} of compute came after them.")
+    if comparison.saved or not comparison.replayed:
+        lines.append(_savings(comparison.saved))
     if comparison.warnings:
         said = ", ".join(f"{rule} {n}" for rule, n in comparison.warnings.items())
         lines.append(f"Warnings that did not cut (trials): {said}.")
