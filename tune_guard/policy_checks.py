@@ -76,16 +76,16 @@ def checked_rules(rules: Any) -> tuple[Rule, ...]:
     advice = "Pass instances, such as [NonFinite(), Plateau(patience=20)]."
     if isinstance(rules, (str, type)) or not isinstance(rules, Iterable):
         refuse("rules", "a list of rules", rules, advice)
-    rules = tuple(rules)
-    for rule in rules:
+    found: tuple[Rule, ...] = tuple(rules)
+    for rule in found:
         if not isinstance(rule, Rule):
             refuse("rules", "rules", rule, advice)
         _check_declaration(type(rule))
-    ids = [rule.id for rule in rules]
+    ids = [rule.id for rule in found]
     twice = sorted({rule_id for rule_id in ids if ids.count(rule_id) > 1})
     if twice:
         refuse("rules", "different rules", twice, "Keep each rule once.")
-    return rules
+    return found
 
 
 def _check_declaration(kind: type[Rule]) -> None:
