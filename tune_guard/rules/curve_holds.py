@@ -124,10 +124,14 @@ class NearCeiling(Hold):
     has not moved by a thousandth. The ceiling is 1, or 100 for percentages. At the
     ceiling itself the hold stands by that alone; below it, the score must move, as
     the answer of a model that names one class never does, however often right.
-    Rewards have no known ceiling, but a success rate of 1 has nothing above it.
+    A reward's ceiling is unknown, but one above 0 that lies still at its best is
+    there: 1,000 of 1,000 steps upright, or every episode a success.
 
     Args:
         gap_ratio: Share of the ceiling that a score may lie below it.
+
+    Source: of 5,860 recorded trials it spares 12 that ``no_progress`` would cut: 11
+        at the most that their task gives, and one stuck at a reward of 100.
     """
 
     id: ClassVar[str] = "near_ceiling"
@@ -141,15 +145,16 @@ class NearCeiling(Hold):
         best, quarters = context.curve.best, context.curve.quarters()
         if context.mode != "max" or not quarters or best is None:
             return False
+        if steady_by_name(context.metric) is False:
+            return best == quarters[3] > 0.0
         ceiling = 1.0 if best <= 1.0 else _PERCENT
         if best > ceiling or quarters[3] < (1.0 - self.gap_ratio) * ceiling:
             return False
-        is_reward = steady_by_name(context.metric) is False
-        if best == quarters[3] == ceiling:
-            return ceiling == 1.0 or not is_reward
+        if best == ceiling == quarters[3]:
+            return True
         levels = context.curve.levels
         newer = levels[3 * len(levels) // 4 :]
-        return not is_reward and min(newer) < max(newer)
+        return min(newer) < max(newer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

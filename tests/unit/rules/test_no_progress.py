@@ -149,13 +149,19 @@ class TestNearCeiling:
         reports = losses(values, key="acc")
         assert stop_step(NoProgress(holds=(NearCeiling(),)), reports, **ACC) == 10
 
-    @pytest.mark.parametrize("values", [[0.95, 0.951] * 50, [100.0] * 100])
-    def test_rewards_have_no_ceiling(self, values: list[float]) -> None:
-        """It wobbles around 0.95, or lies at 100, as an accuracy might."""
+    def test_a_reward_that_lies_still_at_its_best_is_at_its_ceiling(self) -> None:
+        """The pole stays upright for all 1,000 steps of every episode."""
+        reports = losses([1000.0] * 100, key="episode_reward")
+        fields = {**ACC, "metric": "episode_reward"}
+        assert stop_step(plain(), reports, **fields) == 10
+        assert stop_step(NoProgress(), reports, **fields) is None
+
+    @pytest.mark.parametrize("values", [[0.95, 0.951] * 50, [-21.0] * 100])
+    def test_other_flat_rewards_are_cut(self, values: list[float]) -> None:
+        """Below its best, or at the lowest that a game gives."""
         reports = losses(values, key="episode_reward")
         fields = {**ACC, "metric": "episode_reward"}
-        rule = NoProgress(holds=(NearCeiling(),))
-        assert stop_step(rule, reports, **fields) == 10
+        assert stop_step(NoProgress(), reports, **fields) == 10
 
     def test_a_loss_has_none_either(self) -> None:
         """Minimised, 0.95 says nothing."""
