@@ -26,6 +26,7 @@ from tune_guard.notify.dingtalk import DingTalk
 from tune_guard.notify.feishu import Feishu, Lark
 from tune_guard.notify.service import Delivery, Service
 from tune_guard.notify.targets import read_targets
+from tune_guard.notify.wire import MOST_BYTES, post
 
 KINDS = ("dingtalk", "feishu", "lark")
 
@@ -161,7 +162,9 @@ def test_a_closed_connection_is_tried_again(robots: Robots, kind: str) -> None:
 
 def test_ten_megabytes_are_not_read(robots: Robots, kind: str) -> None:
     """What holds no code of the service is no success."""
-    robots.faults.append(sends_ten_megabytes)
+    robots.faults += [sends_ten_megabytes, sends_ten_megabytes]
+    url = f"http://127.0.0.1:{robots.port}/{kind}"
+    assert len(post(url, b"{}", within_s=20.0).body) == MOST_BYTES
     delivery = send(robots, kind)
     assert delivery.status == "retry"
     assert "something else answers in its place" in delivery.message
