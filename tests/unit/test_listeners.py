@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from tune_guard import dispatcher as dispatcher_module
 from tune_guard import listeners
+from tune_guard.dispatcher import Dispatcher
 from tune_guard.events import Event, GuardError, HealthSample, SweepStarted, TrialEnded
-from tune_guard.listeners import Dispatcher
 from tune_guard.notices import Notices
 from tune_guard.record import StopRecord
 from tune_guard.verdict import Blame
@@ -156,7 +157,7 @@ def test_a_listener_that_hangs_holds_up_nobody(
         def handle(self, event: Event) -> None:
             released.wait()
 
-    monkeypatch.setattr(listeners, "MOST_WAITING", 10)
+    monkeypatch.setattr(dispatcher_module, "MOST_WAITING", 10)
     dispatcher = Dispatcher(Hanging, keeps=True, exit_within_s=0.01)
     for event in [ENDED, FAULT] * 50:
         dispatcher.put(event)
@@ -170,7 +171,7 @@ def test_a_fault_waits_until_it_is_kept_and_a_cut_does_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """So that ``kill -9`` right after it loses no fault."""
-    monkeypatch.setattr(listeners, "KEPT_WITHIN_S", 60.0)
+    monkeypatch.setattr(dispatcher_module, "KEPT_WITHIN_S", 60.0)
     ear, released = Ear(), threading.Event()
 
     def make() -> Ear:

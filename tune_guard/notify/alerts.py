@@ -9,9 +9,9 @@ from tune_guard.exceptions import ConfigError
 from tune_guard.notices import Notices
 from tune_guard.notify.config import Settings, read_settings
 from tune_guard.notify.digest import split
+from tune_guard.notify.judge import Judge
 from tune_guard.notify.outbox import Outbox
 from tune_guard.notify.sender import Clock, Sender
-from tune_guard.notify.worth import Judge
 
 
 class Alerts:

@@ -11,9 +11,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams import metadata
 
 from tests.integration.notify.events import SWEEP, completed, nan
+from tune_guard.dispatcher import Dispatcher
 from tune_guard.events import HealthSample
 from tune_guard.export.tensorboard import MOST_OPEN, TensorBoard
-from tune_guard.listeners import Dispatcher
 
 TEXT = "tune_guard/reason/text_summary"
 

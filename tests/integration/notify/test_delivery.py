@@ -20,8 +20,8 @@ from tests.integration.notify.robots import (
     closes,
     never_answers,
 )
+from tune_guard.dispatcher import Dispatcher
 from tune_guard.events import SweepEnded, SweepStarted, TrialStarted
-from tune_guard.listeners import Dispatcher
 from tune_guard.notify.alerts import Alerts
 from tune_guard.notify.outbox_files import left_behind
 

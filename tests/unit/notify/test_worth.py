@@ -9,7 +9,8 @@ import pytest
 from tune_guard.events import SweepEnded, SweepStarted, TrialEnded, TrialStarted
 from tune_guard.exceptions import ConfigError
 from tune_guard.notify.alert import Alert, Kind
-from tune_guard.notify.worth import Judge, Worth
+from tune_guard.notify.judge import Judge
+from tune_guard.notify.worth import Worth
 from tune_guard.record import Outcome, StopRecord
 from tune_guard.verdict import Blame
 
