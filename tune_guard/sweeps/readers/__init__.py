@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Source: TypeAlias = Union[str, pathlib.PurePath, "ResultGrid", "optuna.Study"]
 
 _TABLES = (".csv", ".parquet")
+_EXPORTS = (".csv", ".json", ".jsonl")
 _LOGS = ("result.json", "progress.csv", "metrics.csv", "trainer_state.json")
 
 
@@ -31,8 +32,9 @@ def load_sweep(
     Args:
         source: Directory of a Ray experiment, of several, or of one trial, or
             its fsspec URL; directory of Lightning's CSV logs or of Transformers'
-            checkpoints; URL of an Optuna storage, or path of its SQLite or
-            journal file, with ``?study=NAME`` to choose one; parquet or CSV
+            checkpoints; a file exported from W&B or MLflow, or a directory of
+            them; URL of an Optuna storage, or path of its SQLite or journal file,
+            with ``?study=NAME`` to choose one; parquet or CSV
             table of curves; a live ``ResultGrid`` or ``Study``.
 
         study_name: Study to read, where a storage holds several; sweep id, where
@@ -116,11 +118,31 @@ def _read(source: str, name: str, progress: Progress) -> Sequence[Sweep]:
     path = pathlib.Path(source if pathlib.Path(source).is_file() else address)
     if not path.is_file() or path.name in _LOGS:
         return _read_directory(str(path.parent) if path.is_file() else source, progress)
+    exported = _read_export(path, source, progress)
+    if exported:
+        return exported
     if path.suffix in _TABLES:
         from tune_guard.sweeps.readers.long_table import read_long_table
 
         return read_long_table(path, name or named, progress)
     return optuna_storage.read_optuna_storage(str(path), name or named, progress)
+
+
+def _read_export(
+    path: pathlib.Path, source: str, progress: Progress
+) -> Sequence[Sweep]:
+    """Read a file that a tracker exported; nothing where it is no such file."""
+    from tune_guard.sweeps.readers.files import Tree
+    from tune_guard.sweeps.readers.readings import NEEDED, columns_of
+
+    if path.suffix not in _EXPORTS:
+        return []
+    if path.suffix == ".csv" and set(NEEDED) <= set(columns_of(path)):
+        return []
+    from tune_guard.sweeps.readers.exports import read_exports
+
+    tree = Tree.open(str(path.parent))
+    return read_exports(source, tree, [f"{tree.root}/{path.name}"], progress)
 
 
 def _read_directory(source: str, progress: Progress) -> Sequence[Sweep]:

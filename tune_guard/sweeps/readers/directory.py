@@ -6,6 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from tune_guard.exceptions import SourceError
+from tune_guard.sweeps.readers.exports import read_exports
 from tune_guard.sweeps.readers.lightning_csv import METRICS_FILE, read_lightning
 from tune_guard.sweeps.readers.ray_directory import read_ray
 from tune_guard.sweeps.readers.trainer_state import STATE_FILE, read_trainer_states
@@ -38,11 +39,14 @@ def read_directory(source: str, tree: Tree, progress: Progress) -> list[Sweep]:
     sweeps: list[Sweep] = []
     for read in (read_ray, read_lightning, read_trainer_states):
         sweeps += read(source, tree, files, progress)
+    # Only where there is nothing else: every log is a table of some kind.
+    sweeps = sweeps or read_exports(source, tree, files, progress)
     if not sweeps:
         msg = (
             f"{source} holds no sweep: no result.json, progress.csv or"
-            f" experiment_state-*.json of Ray, no {METRICS_FILE} of Lightning and no"
-            f" {STATE_FILE} of Transformers lies in it.{_advice(files)}"
+            f" experiment_state-*.json of Ray, no {METRICS_FILE} of Lightning, no"
+            f" {STATE_FILE} of Transformers and no export of W&B or MLflow lies in it."
+            f"{_advice(files)}"
         )
         raise SourceError(msg)
     return sweeps

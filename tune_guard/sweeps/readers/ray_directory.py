@@ -235,7 +235,8 @@ class _Reader:
         places = [stored, known.last_result if known else None, rows.last]
         for place in places:
             record = stored_in(place) if isinstance(place, Mapping) else None
-            if record is not None and not is_stale(record, rows):
+            failed = self._failed(files, known)
+            if record is not None and not is_stale(record, rows, failed=failed):
                 return record
             if record is not None and place is stored:
                 what = "record left out: it is of an attempt that was run again"
@@ -243,10 +244,13 @@ class _Reader:
                 self.problems.append(Problem(file=file, what=what))
         return None
 
+    @staticmethod
+    def _failed(files: Mapping[str, str], known: TrialState | None) -> bool:
+        return known.status == "ERROR" if known else "error.txt" in files
+
     def _error(self, files: Mapping[str, str], known: TrialState | None) -> str | None:
         """Return ``error:<kind>`` of a trial that failed for good, else None."""
-        failed = known.status == "ERROR" if known else "error.txt" in files
-        if not failed:
+        if not self._failed(files, known):
             return None
         text = self._read(files["error.txt"]) if "error.txt" in files else b""
         for line in reversed(text.decode(errors="replace").splitlines()):

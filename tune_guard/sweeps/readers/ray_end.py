@@ -30,12 +30,14 @@ def stored_in(place: Mapping[str, Any]) -> StopRecord | None:
     return StopRecord.from_metadata(stored) if ended else None
 
 
-def is_stale(record: StopRecord, rows: RayRows) -> bool:
+def is_stale(record: StopRecord, rows: RayRows, *, failed: bool) -> bool:
     """Whether the trial went on after the guard had cut it: its last row has no cut.
 
-    That is so after a restore by a driver that has no callback of the guard.
+    That is so after a restore by a driver that has no callback of the guard. No
+    row has the cut of a trial that failed: the machine ended it between two rows.
     """
-    return record.outcome is Outcome.GUARD and lookup(rows.last, REASON) == ""
+    cut = record.outcome is Outcome.GUARD and not failed
+    return cut and lookup(rows.last, REASON) == ""
 
 
 def end_of(
