@@ -35,6 +35,10 @@ app.command(
 )
 app.command("tune_guard.cli.replay:replay", help="Tell what a policy would have cut.")
 app.command(
+    "tune_guard.cli.calibrate:calibrate",
+    help="Choose a policy that promises few false kills.",
+)
+app.command(
     "tune_guard.cli.explain:explain",
     help="Say why a trial was cut, or how near it came.",
 )
