@@ -35,6 +35,7 @@ class KeyWatch:
         self._keys = _named_keys(policy)
         self._rules = {r.id: r.needs for r in policy.armed_rules() if r.needs}
         self.reports = 0
+        self._newest: Mapping[str, Any] = {}
         self.unseen = set(self._keys)
         self.unseen |= {signal for needs in self._rules.values() for signal in needs}
 
@@ -50,12 +51,21 @@ class KeyWatch:
         if not counts:
             return
         self.reports += 1
+        self._newest = report
         if self.reports == _REPORTS_UNTIL_INACTIVE:
             self._name_inactive_rules()
         if self.reports == _REPORTS_UNTIL_MISSING:
-            for name in sorted(self.unseen & self._keys.keys()):
-                self._name_missing_key(self._keys[name], report)
-            self.unseen = set()
+            self._name_missing_keys()
+
+    def finish(self) -> None:
+        """Name what is missing now: a trial that ran to its end reports no more."""
+        if self._newest:
+            self._name_missing_keys()
+
+    def _name_missing_keys(self) -> None:
+        for name in sorted(self.unseen & self._keys.keys()):
+            self._name_missing_key(self._keys[name], self._newest)
+        self.unseen, self._newest = set(), {}
 
     def _name_missing_key(self, key: str, report: Mapping[str, Any]) -> None:
         effect = "rules on it are inactive"

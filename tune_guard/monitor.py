@@ -266,8 +266,10 @@ class Monitor:
     def finish(self) -> None:
         """Say that the trial has run to its end, uncut. Never raises.
 
-        Rules that compare trials then measure others against it.
+        Rules that compare trials then measure others against it. Keys that never
+        came are named, also in a trial too short to have named them before.
         """
+        self._intake.key_watch.finish()
         for rule_id, detector in list(self._detectors.items()):
             try:
                 detector.finish()

@@ -395,6 +395,28 @@ def test_a_metric_that_never_comes_is_named_once_with_the_nearest_key() -> None:
     assert "Did you mean `val_loss`?" in message
 
 
+def test_a_short_trial_names_its_missing_metric_at_its_end() -> None:
+    """Three epochs never make ten reports."""
+    monitor = watch(Plateau(), metric="val_los")
+    for step in range(3):
+        monitor.observe(step, {"val_loss": 1.0})
+    assert monitor.notices.messages == {}
+    monitor.finish()
+    (message,) = monitor.notices.messages.values()
+    assert "none of the first 3 reports" in message
+    assert "Did you mean `val_loss`?" in message
+
+
+def test_a_short_trial_with_its_metric_names_nothing_at_its_end() -> None:
+    """Nor does one that ended before its first report."""
+    for reports in (3, 0):
+        monitor = watch(Plateau(), metric="val_loss")
+        for step in range(reports):
+            monitor.observe(step, {"val_loss": 1.0})
+        monitor.finish()
+        assert monitor.notices.messages == {}
+
+
 def test_a_metric_that_comes_late_is_not_named() -> None:
     """Evaluations may be ten epochs apart."""
     monitor = watch(Plateau(), metric="val_loss")
