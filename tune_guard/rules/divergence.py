@@ -200,8 +200,8 @@ class _DivergenceDetector(Detector):
             value=loss,
             threshold=limit,
             message=(
-                f"{key} = {loss:.6g} at step {observation.step} is over {limit:.6g},"
-                f" the {len(self.high)}th value in a row, where"
+                f"{key} = {loss:.6g} at step {observation.step} is over {limit:.6g}"
+                f" ({len(self.high)} in a row), where"
                 f" {self.usual.median():.6g} was usual. Lower the learning rate, clip"
                 " gradients, or warm up for longer."
             ),

@@ -115,7 +115,7 @@ class TestRunsAway:
         cause = watch(runaway(), losses([*CALM, 6.0, 9.0, 14.0]))[-1].cause
         assert cause is not None
         assert (cause.metric, cause.value, cause.threshold) == ("loss", 14.0, 5.0)
-        assert "loss = 14 at step 12 is over 5" in cause.message
+        assert "loss = 14 at step 12 is over 5 (3 in a row), where" in cause.message
 
 
 class TestTooEarly:
