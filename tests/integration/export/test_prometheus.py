@@ -232,9 +232,12 @@ def test_a_push_gateway_gets_the_last_state(
     binary = program("prometheus-pushgateway", "prometheus-pushgateway")
     port = free_port()
     with (tmp_path / "gateway.log").open("wb") as log:
-        gateway = subprocess.Popen(
-            [binary, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log
-        )
+        # Debian's package keeps what was pushed from one run to the next.
+        arguments = [
+            f"--web.listen-address=127.0.0.1:{port}",
+            f"--persistence.file={tmp_path / 'pushed'}",
+        ]
+        gateway = subprocess.Popen([binary, *arguments], stdout=log, stderr=log)
     try:
         eventually(lambda: fetch(f"http://127.0.0.1:{port}/-/ready"))
         start_study(f"push+http://user:pw@127.0.0.1:{port}").end()
