@@ -66,6 +66,20 @@ def test_wrong_use_exits_2(
     assert capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("budget-steps", "-4"), ("jobs", "0"), ("top", "5")]
+)
+def test_a_number_that_cannot_be_meant_exits_2(
+    option: str, value: str, healthy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The option is named, and nothing is replayed with another number."""
+    assert main(["replay", healthy, *LOSS, f"--{option}", value]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    name = option.replace("-", "_")
+    assert f"`{name}` must be" in captured.err
+
+
 def test_an_objective_that_is_not_recorded_is_asked_for(
     healthy: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

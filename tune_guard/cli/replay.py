@@ -51,7 +51,6 @@ def replay(
 
     from tune_guard.cli import CLEAN, UNUSABLE
     from tune_guard.cli.console import print_json, talk
-    from tune_guard.exceptions import ConfigError
     from tune_guard.policy import Policy
     from tune_guard.sweeps.replayed import Request
     from tune_guard.sweeps.report.replayed import as_json, show
@@ -59,9 +58,7 @@ def replay(
     if not sources:
         talk("Name a source: a directory, a file or a storage URL.")
         return UNUSABLE
-    if not 0 < top <= 1:
-        msg = f"`top` must be a share above 0 and up to 1, but got {top!r}."
-        raise ConfigError(msg + " 0.1 is the best tenth.")
+    _check(top, jobs, budget_steps)
     request = Request(
         policy=Policy.from_yaml(policy) if policy else None,
         metric=metric or "",
@@ -78,6 +75,20 @@ def replay(
     elif found.sweeps:
         show(found, top, Console(highlight=False))
     return CLEAN if found.sweeps and not found.problems else UNUSABLE
+
+
+def _check(top: float, jobs: int, budget_steps: int | None) -> None:
+    from tune_guard.exceptions import ConfigError
+
+    if not 0 < top <= 1:
+        msg = f"`top` must be a share above 0 and up to 1, but got {top!r}."
+        raise ConfigError(msg + " 0.1 is the best tenth.")
+    if jobs < 1:
+        msg = f"`jobs` must be >= 1, but got {jobs}. 1 uses this process alone."
+        raise ConfigError(msg)
+    if budget_steps is not None and budget_steps < 1:
+        msg = f"`budget_steps` must be >= 1, but got {budget_steps}."
+        raise ConfigError(msg + " Leave it out for those of the longest trial.")
 
 
 def _with_progress(
