@@ -106,3 +106,22 @@ class Announcer:
             self._has_begun = True
             announce(SweepStarted(sweep=self._sweep, metric=self._policy.metric))
             announce(TrialStarted(sweep=self._sweep, trial=self._trial))
+
+
+def announce_cut(trial: Any, record: StopRecord) -> None:
+    """Tell of a trial of Optuna that was cut beside a foreign pruner.
+
+    A GuardPruner tells by itself.
+
+    Args:
+        trial: The running trial.
+
+        record: Why it was cut.
+    """
+    if not is_on():
+        return
+    study = getattr(getattr(trial, "study", None), "study_name", "optuna")
+    params = dict(getattr(trial, "params", {}))
+    announce(
+        TrialEnded(sweep=study, trial=str(trial.number), record=record, params=params)
+    )

@@ -13,6 +13,7 @@ from tune_guard.observation import lookup, to_number
 from tune_guard.record import DETAIL, REASON, STEP, StopRecord
 from tune_guard.verdict import Blame
 from tune_guard.worker import stamp
+from tune_guard.worker.announcer import announce_cut
 from tune_guard.worker.sessions import fault, sentence
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class OptunaSession:
             if guard.should_prune(self._trial):
                 raise guard.pruned(self._trial)
         self._store(record)
+        announce_cut(self._trial, record)
         if record.blame is Blame.INFRASTRUCTURE:
             raise fault(record)
         raise optuna.TrialPruned(sentence(record))

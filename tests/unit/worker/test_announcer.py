@@ -123,3 +123,19 @@ def test_nothing_is_made_when_nobody_listens(
     with TrialGuard(POLICY, gpu="off") as guard:
         guard.check_epoch(math.nan)
     assert heard == []
+
+
+def test_a_trial_cut_beside_a_foreign_pruner_is_told(heard: list[Event]) -> None:
+    """Under its number, with its hyperparameters, once its reason is stored."""
+    import optuna
+
+    study = optuna.create_study(study_name="digits", pruner=optuna.pruners.NopPruner())
+    trial = study.ask({"lr": optuna.distributions.FloatDistribution(0.1, 0.2)})
+    guard = TrialGuard(POLICY, trial=trial, gpu="off")
+    with pytest.raises(optuna.TrialPruned):
+        guard.report({"loss": math.nan}, 3)
+    (event,) = heard
+    assert isinstance(event, TrialEnded)
+    assert (event.sweep, event.trial) == ("digits", "0")
+    assert event.record.reason == "non_finite"
+    assert event.params == trial.params
