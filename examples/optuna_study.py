@@ -6,6 +6,8 @@ carries its reason. About twenty seconds on two cores.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import optuna
 
 from examples.digits import train
@@ -13,7 +15,8 @@ from tune_guard import Policy
 from tune_guard.optuna import GuardPruner, HardwareFault
 
 EPOCHS = 15
-STORAGE = "sqlite:///optuna_study.db"
+FOLDER = Path("results")
+STORAGE = f"sqlite:///{FOLDER}/optuna_study.db"
 
 policy = Policy.default("val_loss", "min", warmup_steps=3, patience=5)
 guard = GuardPruner(optuna.pruners.MedianPruner(n_warmup_steps=5), policy)
@@ -41,6 +44,7 @@ def objective(trial: optuna.Trial) -> float:
 
 
 if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
     study = optuna.create_study(
         storage=STORAGE,
         study_name="digits",

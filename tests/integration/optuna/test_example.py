@@ -25,4 +25,4 @@ def test_the_example_cuts_sick_trials_and_stores_why(tmp_path: Path) -> None:
     )
     assert "non_finite" in done.stdout
     assert "pruner:MedianPruner" in done.stdout
-    assert (tmp_path / "optuna_study.db").exists()
+    assert (tmp_path / "results" / "optuna_study.db").exists()
