@@ -19,6 +19,7 @@ from tune_guard.ray.combine import combine
 from tune_guard.ray.searcher import GuardSearcher
 from tune_guard.ray.stopper import GuardStopper
 from tune_guard.ray.veto import GuardScheduler
+from tune_guard.ray.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from tune_guard.ray.report_callback import GuardReportCallback
@@ -29,6 +30,7 @@ __all__ = [
     "GuardScheduler",
     "GuardSearcher",
     "GuardStopper",
+    "Watchdog",
     "combine",
 ]
 

@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import ray
 from ray import cloudpickle
 from ray.exceptions import RayActorError, RayTaskError, WorkerCrashedError
+from ray.tune.execution.placement_groups import PlacementGroupFactory
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial
 from ray.tune.result import TRIAL_ID
@@ -20,6 +22,7 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.stopper import CombinedStopper, NoopStopper, Stopper, TimeoutStopper
 
 from tune_guard.record import StopRecord
+from tune_guard.verdict import Blame
 
 _DEEPEST = 16
 _KIND = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|Exit|Interrupt|Died))\b[:(]?")
@@ -45,8 +48,9 @@ def controller() -> TuneController | None:
 
 def scheduler_of(owner: TuneController | None) -> Any:
     """Return the scheduler, or None when there is none that could cut."""
-    scheduler = getattr(owner, "_scheduler_alg", None)
-    scheduler = getattr(scheduler, "wrapped_scheduler", scheduler)
+    scheduler: Any = getattr(owner, "_scheduler_alg", None)
+    while hasattr(scheduler, "wrapped_scheduler"):
+        scheduler = scheduler.wrapped_scheduler
     return None if type(scheduler) is FIFOScheduler else scheduler
 
 
@@ -159,6 +163,49 @@ def _written_error(trial: Trial) -> tuple[str, str]:
         if found:
             return found[1], line.strip()
     return "Exception", text.strip()
+
+
+def broken_by_machine(trial: Trial) -> bool:
+    """Whether the machine, and not the trial, made its last attempt fail."""
+    fault = fault_of(trial)
+    if fault is not None:
+        return fault.blame is Blame.INFRASTRUCTURE
+    return isinstance(_load_error(trial.pickled_error_file), RayActorError)
+
+
+def process_of(trial: Trial) -> Any:
+    """Return what tells the process that runs a trial from others; None for none."""
+    return getattr(trial.temporary_state.ray_actor, "_actor_id", None)
+
+
+def end_process(trial: Trial) -> None:
+    """End the process that runs a trial, at once and wherever it is.
+
+    Stopping the trial alone would leave a process that hangs with its resources
+    for ``TUNE_FORCE_TRIAL_CLEANUP_S``, 10 minutes, and might hand it on to the
+    next trial.
+    """
+    actor = trial.temporary_state.ray_actor
+    if actor is not None:
+        ray.kill(actor, no_restart=True)
+
+
+def label_selectors(request: PlacementGroupFactory) -> list[dict[str, str]]:
+    """Return which nodes a trial's bundles may run on, by label; empty for any."""
+    kwargs: dict[str, Any] = request._kwargs  # noqa: SLF001 - read by nobody else
+    return kwargs.get("bundle_label_selector") or []
+
+
+def with_label_selectors(
+    request: PlacementGroupFactory, selectors: list[dict[str, str]]
+) -> PlacementGroupFactory:
+    """Return the same resources on nodes that the labels select."""
+    kwargs = {**request._kwargs, "bundle_label_selector": selectors}  # noqa: SLF001
+    bundles = request.bundles
+    if request.head_bundle_is_empty:
+        bundles = [{}, *bundles]
+    args = request._args  # noqa: SLF001 - they are positional ones of the same call
+    return PlacementGroupFactory(bundles, request.strategy, *args, **kwargs)
 
 
 def is_finished(trial: Trial) -> bool:

@@ -193,6 +193,9 @@ class GuardCallback(Callback):
         trial_id = trial.trial_id
         self._open[trial_id] = trial
         self._recorded.discard(trial_id)
+        stamp = stamp_of(_engine.newest_row(trial))
+        if stamp is not None:
+            stamp.silent = None
         if self._restored and trial_id in self._restored:
             self._restored.discard(trial_id)
             self._files.withdraw(trial)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyarrow.fs import FileSelector
+
 from tune_guard.evidence.bundle import Place, write
 from tune_guard.evidence.parts import REPORTS, in_order, trial_parts
 from tune_guard.evidence.places import Folder, Storage, bundle_name
@@ -66,3 +68,20 @@ def _places(evidence: Evidence, trial: Trial, name: str) -> list[Place]:
     filesystem: Any = storage.storage_filesystem if storage else None
     local = Folder(Path(str(trial.local_path)) / inside, inside)
     return [Storage(filesystem, f"{trial.path}/{inside}", inside), local]
+
+
+def newest_evidence(trial: Trial, reason: str) -> str:
+    """Return the newest bundle that a trial's worker wrote for a reason, or empty.
+
+    Never raises: a storage that does not answer costs the name only.
+    """
+    try:
+        storage: Any = trial.storage
+        folder = f"{trial.path}/{FOLDER}"
+        selector = FileSelector(folder, allow_not_found=True)
+        found = storage.storage_filesystem.get_file_info(selector)
+        names = [info.base_name for info in found]
+    except Exception:  # noqa: BLE001 - a storage may raise anything
+        return ""
+    names = sorted(name for name in names if name.endswith(f"-{reason}"))
+    return f"{FOLDER}/{names[-1]}" if names else ""

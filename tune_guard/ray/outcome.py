@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 from tune_guard.observation import lookup, to_number
 from tune_guard.ray import _engine
 from tune_guard.ray.combine import Combined
+from tune_guard.ray.evidence import newest_evidence
 from tune_guard.ray.rows import new_record, stamp_of, step_of
 from tune_guard.ray.stopper import GuardStopper
 from tune_guard.record import Outcome, StopRecord
-from tune_guard.verdict import Blame
+from tune_guard.verdict import Blame, Verdict
 
 if TYPE_CHECKING:
     from ray.tune.experiment import Trial
@@ -88,6 +89,9 @@ def _criterion(name: str, message: str) -> dict[str, Any]:
 
 def error_fields(trial: Trial) -> dict[str, Any]:
     """Return the fields of a record for a trial that failed for good."""
+    stamp = stamp_of(_engine.newest_row(trial))
+    if stamp is not None and stamp.silent is not None:
+        return _silent_fields(trial, stamp.silent)
     fault = _engine.fault_of(trial)
     if fault is not None:
         names = ("reason", "outcome", "step", "blame", "metric", "value", "threshold")
@@ -102,6 +106,14 @@ def error_fields(trial: Trial) -> dict[str, Any]:
         "blame": Blame.INFRASTRUCTURE if machine else None,
         "message": text[:_LONGEST_TEXT],
     }
+
+
+def _silent_fields(trial: Trial, verdict: Verdict) -> dict[str, Any]:
+    """Return the fields of a record for a trial that the watchdog ended."""
+    record = StopRecord.of(verdict, evidence=newest_evidence(trial, verdict.reason))
+    names = ("reason", "outcome", "step", "blame", "metric", "value", "threshold")
+    more = (*names, "message", "evidence")
+    return {name: getattr(record, name) for name in more}
 
 
 def experiment_stop_fields(trial: Trial, *, out_of_time: bool) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from tune_guard.record import KEYS, StopRecord, to_json
 
 if TYPE_CHECKING:
     from tune_guard.monitor import Monitor
+    from tune_guard.verdict import Verdict
 
 TOP = "tune_guard"
 """The nested key: Ray flattens what lies below it to ``tune_guard/reason`` etc."""
@@ -55,6 +56,9 @@ class Stamp(dict[str, Any]):
 
     stopped_by = ""
     """Set by a criterion that stops the experiment: its name."""
+
+    silent: Verdict | None = None
+    """Set by the watchdog: it ended the trial, which was not heard of any more."""
 
     judge: weakref.ref[Monitor] | None = None
     """The monitor that cut the trial after this row. It does not live on for it."""

@@ -100,8 +100,9 @@ class Stalled(Rule):
             value=float(silent_s),
             threshold=float(self.limit_s(reported=reported)),
             message=(
-                f"No report for {silent_s:.0f} s {since}. Look at the stacks in its"
-                " evidence, at the storage of the data, and at the machine."
+                f"No report for {silent_s:.0f} s {since}. Look at the data's storage,"
+                " the network and the machine, and at the threads' stacks, which a"
+                " TrialGuard in the training keeps."
             ),
         )
         return Verdict(Level.STOP, (found,))
