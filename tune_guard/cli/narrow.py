@@ -27,7 +27,8 @@ def narrow(
 ) -> int:
     """Write a search space that leaves out what kills.
 
-    The region of the best trials is never cut away. Exits 1 when something can be
+    The region of the best trials is never cut away. A sweep that ran without the
+    guard is judged by its curves. Exits 1 when something can be
     left out, 0 when the space is best left as it is.
 
     Args:
@@ -52,13 +53,14 @@ def narrow(
     from tune_guard.cli import CLEAN, FINDINGS
     from tune_guard.cli.console import loading, print_json, talk
     from tune_guard.sweeps import load_sweep
+    from tune_guard.sweeps.foreign import judged
     from tune_guard.sweeps.narrow import narrow as narrowed
     from tune_guard.sweeps.objective import resolve
     from tune_guard.sweeps.report.narrowed import as_json, lines
 
     with loading(source) as progress:
         loaded = load_sweep(source, study_name=study or "", progress=progress)
-    sweep = resolve(loaded, metric or "", mode or "")
+    sweep = judged(resolve(loaded, metric or "", mode or ""))
     found = narrowed(sweep, _space(space, sweep))
     if json:
         print_json(as_json(found))

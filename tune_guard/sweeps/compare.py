@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
 from tune_guard.record import Outcome
-from tune_guard.sweeps.explain_params import Explained, explain
+from tune_guard.sweeps.claims import Explained
+from tune_guard.sweeps.explain_params import explain
 from tune_guard.sweeps.faults import Faults, faults
 from tune_guard.sweeps.first_looks import FirstLook, first_looks, ranked
 from tune_guard.sweeps.objective import best_trial
@@ -196,7 +197,7 @@ def compare(sweep: Sweep) -> Comparison:
         first_looks=first_looks(sweep),
         faults=faults(sweep),
         explained=explain(sweep.trials) if find_spec("scipy") else None,
-        replayed=sum(trial.replayed for trial in sweep.trials),
+        replayed=sum(t.replayed and t.step is not None for t in sweep.trials),
         avoidable=sum(avoidable(trial, unit) for trial in sweep.trials),
         spared=spared(sweep),
     )

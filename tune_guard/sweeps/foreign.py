@@ -11,7 +11,7 @@ from tune_guard.sweeps.objective import usable_before
 from tune_guard.sweeps.readers.progress import Progress, silent
 from tune_guard.sweeps.replay import reports, watched
 from tune_guard.sweeps.replayed import Request, Unsaid
-from tune_guard.sweeps.sweep import Problem
+from tune_guard.sweeps.sweep import NO_FINDING, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,8 @@ def judged(
 
     The curves are replayed through the very monitor that cuts in production.
     Each trial that gets a reason so is marked: nothing had cut it. A trial that
-    failed keeps its error, and one that the policy finds healthy stays as it is.
+    failed keeps its error. One that the policy finds nothing wrong with stays as it
+    is; where nobody knows how it ended, that much is said of it.
 
     Args:
         sweep: A sweep without records, whose objective is known.
@@ -78,7 +79,7 @@ def judged(
 
 def _guessed(sweep: Sweep, trials: Sequence[Trial]) -> list[Problem]:
     """Say that reasons were found afterwards: an honest gap like any other."""
-    count = sum(trial.replayed for trial in trials)
+    count = sum(trial.replayed and trial.step is not None for trial in trials)
     if not count:
         return []
     what = f"no record of the guard: the reasons of {count} trials are by replay"
@@ -104,6 +105,8 @@ def _record(
 
 def _with_reason(sweep: Sweep, trial: Trial, record: StopRecord | None) -> Trial:
     if record is None or not record.reason:
+        if trial.outcome is None and sweep.metric in sweep.curves.of(trial.id):
+            return dataclasses.replace(trial, reason=NO_FINDING, replayed=True)
         return trial
     return dataclasses.replace(
         trial,

@@ -11,14 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tune_guard.record import Outcome
 from tune_guard.space import Categorical, Float, Int, Space
+from tune_guard.sweeps.claims import Claim, Share
 from tune_guard.sweeps.cut_space import without
-from tune_guard.sweeps.explain_params import (
-    FEWEST_EACH,
-    Claim,
-    Share,
-    explain,
-    folds,
-)
+from tune_guard.sweeps.explain_params import FEWEST_EACH, explain, folds
 from tune_guard.sweeps.first_looks import ranked
 from tune_guard.sweeps.regions import (
     Condition,
@@ -27,6 +22,7 @@ from tune_guard.sweeps.regions import (
     value_of,
     word,
 )
+from tune_guard.sweeps.sweep import NO_FINDING
 from tune_guard.verdict import Blame
 
 if TYPE_CHECKING:
@@ -126,6 +122,8 @@ def _beyond(sweep: Sweep) -> tuple[Claim, ...]:
 
 def _tells(trial: Trial) -> bool:
     """Whether a trial's end says something about where it lay."""
+    if trial.reason == NO_FINDING:
+        return True
     if trial.outcome in (None, Outcome.INTERRUPTED, Outcome.EXPERIMENT_STOP):
         return False
     return trial.blame is not Blame.INFRASTRUCTURE

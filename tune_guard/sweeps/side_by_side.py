@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tune_guard.sweeps.explain_params import ALPHA, FEWEST_EACH, Share, holm
+from tune_guard.sweeps.claims import Share
+from tune_guard.sweeps.explain_params import ALPHA, FEWEST_EACH, holm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

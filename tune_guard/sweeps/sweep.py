@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 UNKNOWN = "unknown (no reason recorded)"
 """Reason of a trial that was cut by something which did not say why."""
 
+NO_FINDING = "unknown (nothing found by replay)"
+"""Reason of such a trial whose curve the policy found nothing wrong with."""
+
 INTERRUPTED = "interrupted or still running"
 """Reason of a trial whose engine never wrote down an end."""
 

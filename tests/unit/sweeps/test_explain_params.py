@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.unit.sweeps.sweeps_made import deadly, trial_of
 from tune_guard.record import Outcome
 from tune_guard.sweeps import UNKNOWN, Trial
-from tune_guard.sweeps.explain_params import Share, explain, holm
+from tune_guard.sweeps.claims import Share
+from tune_guard.sweeps.explain_params import explain, holm
 from tune_guard.sweeps.regions import Condition, round_between
 from tune_guard.verdict import Blame
 

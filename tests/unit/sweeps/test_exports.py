@@ -12,6 +12,7 @@ from tune_guard.exceptions import SourceError
 from tune_guard.record import Outcome
 from tune_guard.sweeps import INTERRUPTED, UNKNOWN, Sweep, load_sweep
 from tune_guard.sweeps.foreign import judged
+from tune_guard.sweeps.sweep import NO_FINDING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -195,7 +196,10 @@ def test_one_file_can_be_given_by_name(tmp_path: Path) -> None:
     path.write_text("run,_step,val_loss\na,0,0.9\na,1,NaN\nb,0,0.9\nb,1,0.5\n")
     sweep = judged(load_sweep(path).with_objective("val_loss", "min"))
     assert sweep.name == "history"
-    assert {t.id: t.reason for t in sweep.trials} == {"a": "non_finite", "b": UNKNOWN}
+    assert {t.id: t.reason for t in sweep.trials} == {
+        "a": "non_finite",
+        "b": NO_FINDING,
+    }
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "Step,loss\n1,2\n"])

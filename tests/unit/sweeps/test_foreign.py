@@ -18,6 +18,7 @@ from tune_guard.sweeps import UNKNOWN, Curve, Curves, Sweep, Trial
 from tune_guard.sweeps.compare import compare
 from tune_guard.sweeps.foreign import judged
 from tune_guard.sweeps.report.html import page
+from tune_guard.sweeps.sweep import NO_FINDING
 from tune_guard.verdict import Blame
 
 if TYPE_CHECKING:
@@ -59,6 +60,21 @@ def test_a_trial_gets_the_reason_that_the_policy_would_have_given(
     assert trial.replayed
     assert found.records["t0"].message.startswith("loss = nan at step 3")
     assert "the reasons of 1 trials are by replay" in found.problems[-1].what
+
+
+def test_an_unknown_end_whose_curve_is_sound_stands_beside_the_sick() -> None:
+    """So that a sweep without any end on record can still say what kills."""
+    sound = Curve(array("q", [1, 2]), array("d", [1.0, 0.5]))
+    sick = Curve(array("q", [1, 2]), array("d", [1.0, math.nan]))
+    trials = [
+        Trial(id=str(i), params={"lr": float(i)}, reason=UNKNOWN) for i in range(30)
+    ]
+    curves = {t.id: {"loss": sick if int(t.id) > 14 else sound} for t in trials}
+    sweep = Sweep(source="x", engine="ray", trials=trials, curves=Curves(curves))
+    found = compare(judged(sweep.with_objective("loss", "min")))
+    assert [group.reason for group in found.groups] == ["non_finite", NO_FINDING]
+    assert found.explained is not None
+    assert [claim.where for claim in found.explained.claims] == ["lr > 14"]
 
 
 def test_what_came_after_the_nan_does_not_rank() -> None:

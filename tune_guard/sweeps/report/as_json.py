@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tune_guard.record import plain
 
 if TYPE_CHECKING:
+    from tune_guard.sweeps.claims import Claim, Explained
     from tune_guard.sweeps.compare import Comparison
-    from tune_guard.sweeps.explain_params import Claim, Explained
     from tune_guard.sweeps.first_looks import FirstLook
     from tune_guard.sweeps.spared import Spared
 

@@ -50,10 +50,10 @@ def _sentences(found: Comparison) -> Iterator[str]:
     unknown = sum(len(g.trials) for g in found.groups if g.reason == UNKNOWN)
     if unknown:
         yield (
-            f"{unknown} trials ended without a recorded reason: add the guard's"
+            f"{unknown:,} trials ended without a recorded reason: add the guard's"
             " callback or pruner to the next sweep."
         )
     interrupted = [g for g in found.groups if g.outcome is Outcome.INTERRUPTED]
     if interrupted:
         count = sum(len(group.trials) for group in interrupted)
-        yield f"{count} trials never ended: resume the sweep, or clean them up."
+        yield f"{count:,} trials never ended: resume the sweep, or clean them up."

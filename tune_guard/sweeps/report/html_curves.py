@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tune_guard.record import Outcome
 from tune_guard.sweeps.compare import label
 from tune_guard.sweeps.report.html_scale import Scale, Tick, line, thinned
 
@@ -20,6 +21,7 @@ _TRIM = 0.02
 _LONGEST_TEXT = 160
 _MOST_OPAQUE, _LEAST_OPAQUE = 0.8, 0.1
 _INK = 40
+_STOPPED = frozenset({Outcome.GUARD, Outcome.PRUNER, Outcome.SCHEDULER, Outcome.ERROR})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +42,14 @@ class Series:
     lines: tuple[Line, ...]
 
     @property
+    def stops(self) -> str:
+        """The path of all dots where its trials were stopped; empty for none."""
+        return "".join(line.stop for line in self.lines)
+
+    @property
     def opacity(self) -> float:
         """How opaque to draw a line: many would cover each other and the rest."""
-        most = _MOST_OPAQUE if self.lines[0].stop else _MOST_OPAQUE / 2
+        most = _MOST_OPAQUE if self.stops else _MOST_OPAQUE / 2
         return round(max(_LEAST_OPAQUE, min(most, _INK / len(self.lines))), 2)
 
 
@@ -112,7 +119,7 @@ def _line(
     x, y = scales
     places = [(x.at(step), y.at(value)) for step, value in points]
     stop = ""
-    if not trial.healthy:
+    if trial.outcome in _STOPPED:
         at = curve.steps[-1] if trial.step is None else trial.step
         stop = line([(x.at(at), places[-1][1])])
     return Line(

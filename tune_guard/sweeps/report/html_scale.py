@@ -14,6 +14,7 @@ MOST_POINTS = 200
 _LOG_FROM = 50
 _FEW_DECADES = 3
 _PLAIN = (1e-3, 1e5)
+_FEW_DIGITS, _PLAIN_SHORT = 2, 1e-2
 _STEPS = (1, 2, 2.5, 5, 10)
 
 
@@ -116,7 +117,8 @@ def short(value: float, digits: int = 4) -> str:
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
     size = abs(value)
-    if value and not _PLAIN[0] <= size < _PLAIN[1]:
+    smallest = _PLAIN[0] if digits > _FEW_DIGITS else _PLAIN_SHORT
+    if value and not smallest <= size < _PLAIN[1]:
         mantissa, _, power = f"{value:.{min(digits - 1, 2)}e}".partition("e")
         mantissa = mantissa.rstrip("0").rstrip(".")
         return f"{mantissa}e{int(power)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tune_guard.sweeps.explain_params import Share
+    from tune_guard.sweeps.claims import Share
     from tune_guard.sweeps.narrow import Narrowed
 
 
