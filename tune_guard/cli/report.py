@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
@@ -10,6 +12,7 @@ from cyclopts import Parameter
 if TYPE_CHECKING:
     from tune_guard.sweeps import Sweep
     from tune_guard.sweeps.compare import Comparison
+    from tune_guard.sweeps.side_by_side import Change
 
 
 def report(
@@ -121,12 +124,26 @@ def _print(comparisons: list[Comparison], *, as_json: bool) -> None:
         from tune_guard.cli.console import print_json
         from tune_guard.sweeps.report import as_json as machine
 
-        print_json({"sweeps": [machine.as_json(found) for found in comparisons]})
+        changed = [dataclasses.asdict(change) for change in _changes(comparisons)]
+        sweeps = [machine.as_json(found) for found in comparisons]
+        print_json({"sweeps": sweeps, "changes": changed})
         return
     from rich.console import Console
 
     from tune_guard.sweeps.report.terminal import show
+    from tune_guard.sweeps.report.terminal_more import show_changes
 
     console = Console(highlight=False)
     for found in comparisons:
         show(found, console)
+    changes = _changes(comparisons)
+    if changes:
+        show_changes(comparisons, changes, console)
+
+
+def _changes(comparisons: list[Comparison]) -> tuple[Change, ...]:
+    """Hold the sweeps against the first; nothing for one, or without scipy."""
+    from tune_guard.sweeps.side_by_side import changes
+
+    several = len(comparisons) > 1 and find_spec("scipy") is not None
+    return changes(comparisons) if several else ()

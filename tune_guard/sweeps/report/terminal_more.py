@@ -8,9 +8,12 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from tune_guard.sweeps.compare import Comparison
+    from tune_guard.sweeps.side_by_side import Change
     from tune_guard.sweeps.spared import Spared
 
 _MOST_LOOKS = 5
@@ -47,6 +50,32 @@ def show_faults(found: Comparison, console: Console) -> None:
         reasons = ", ".join(f"{reason} {n}" for reason, n in place.reasons.items())
         cells = (place.node, place.gpu, str(len(place.trials)), str(place.ran), reasons)
         table.add_row(*map(escape, cells))
+    console.print(table)
+
+
+def show_changes(
+    comparisons: Sequence[Comparison], changes: Sequence[Change], console: Console
+) -> None:
+    """Print the share of each reason in every sweep, and where it changed for sure.
+
+    Args:
+        comparisons: The sweeps, the one to hold the others against first.
+
+        changes: What :func:`tune_guard.sweeps.side_by_side.changes` returned.
+
+        console: Where to.
+    """
+    title = "Side by side (* differs from the first, Fisher's exact test, 5%)"
+    table = Table(title=title, title_justify="left")
+    table.add_column("reason", overflow="fold")
+    for found in comparisons:
+        table.add_column(escape(found.name or found.source), overflow="fold")
+    for change in changes:
+        cells = [
+            f"{share.ratio:.0%}" + (" *" if change.changed(i) else "")
+            for i, share in enumerate(change.shares)
+        ]
+        table.add_row(escape(change.reason), *cells)
     console.print(table)
 
 
