@@ -48,8 +48,6 @@ def policy_of(level: Level, study: Study, run: Run) -> Policy:
 
 def judged(number: int) -> list[tuple[float, float]]:
     """Return each level's share of the best that it killed, and what it saved."""
-    warnings.filterwarnings("ignore")
-    logging.disable(logging.WARNING)
     study, found = STUDIES[number], []
     for level in LEVELS:
         done, _ = run_guard(study, functools.partial(policy_of, level))
@@ -58,13 +56,17 @@ def judged(number: int) -> list[tuple[float, float]]:
     return found
 
 
+def quiet() -> None:
+    """Let the guard's notices pass: every sweep lacks some signal."""
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+
+
 def judge_all(studies: Sequence[Study], jobs: int = 1) -> np.ndarray:
     """Return losses and savings: sweeps by levels by two."""
     STUDIES[:] = studies
     numbers = range(len(studies))
-    if jobs == 1:
-        return np.array([judged(number) for number in numbers])
-    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+    with multiprocessing.get_context("fork").Pool(jobs, quiet) as pool:
         return np.array(pool.map(judged, numbers, chunksize=1))
 
 
