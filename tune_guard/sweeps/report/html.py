@@ -10,6 +10,7 @@ import datetime as dt
 import functools
 import itertools
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from tune_guard.exceptions import ConfigError
@@ -68,7 +69,7 @@ def page(sweeps: Sequence[Sweep], *, title: str = "") -> str:
         title: Title of the page; the sweeps' names when left out.
 
     Raises:
-        ConfigError: If jinja2 or scipy is not installed.
+        ConfigError: If jinja2 is not installed.
 
     Example:
         >>> from tune_guard.sweeps import Sweep, Trial
@@ -146,7 +147,7 @@ def _sparks(sweep: Sweep, found: Comparison) -> dict[str, str]:
 
 
 def _changes(views: Sequence[_View]) -> tuple[Change, ...]:
-    if len(views) == 1:
+    if len(views) <= 1 or find_spec("scipy") is None:
         return ()
     from tune_guard.sweeps.side_by_side import changes
 
