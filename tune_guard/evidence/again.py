@@ -61,10 +61,13 @@ def judge_again(bundle: StoredBundle) -> Again:
     """
     record, rules = bundle.record(), bundle.rules()
     name, streams = rules.get("decided_by"), rules.get("streams")
-    stream = streams.get(name) if isinstance(streams, Mapping) else None
-    if record is None or not isinstance(stream, Mapping):
+    if record is None or not isinstance(streams, Mapping):
         lost = "record.json" if record is None else RULES
         return Again(record=record, why_not=f"{lost} is missing or damaged.")
+    outside = f"`{record.reason}` came from outside the rules on the stored numbers."
+    stream = streams.get(name)
+    if not isinstance(stream, Mapping):
+        return Again(record=record, why_not=outside)
     if stream.get("cannot_repeat"):
         return Again(record=record, why_not=f"{stream['cannot_repeat']}.")
     try:
@@ -72,8 +75,7 @@ def judge_again(bundle: StoredBundle) -> Again:
     except (TuneGuardError, TypeError, ValueError) as error:
         return Again(record=record, why_not=f"The stored rules cannot run: {error}")
     if record.reason not in trace.rules:
-        why = f"`{record.reason}` came from outside the rules on the stored numbers."
-        return Again(record=record, why_not=why)
+        return Again(record=record, why_not=outside)
     _run(trace, bundle, str(name), peers)
     why = _difference(trace, rules.get("findings"), record)
     return Again(record=record, verdict=trace.verdict, trace=trace, why_not=why)

@@ -27,12 +27,15 @@ from tune_guard.worker.states import plain_state, size_bytes
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from tune_guard.verdict import Verdict
     from tune_guard.worker.machine import Machine
     from tune_guard.worker.reader import Given
     from tune_guard.worker.streams import Streams
 
 _STATEFUL = ("optimizer", "scheduler", "scaler")
 _BATCHES = 2
+_OUTSIDE = "watchdog"
+"""What decided where no stream of numbers did."""
 
 
 class Keeper:
@@ -112,18 +115,47 @@ class Keeper:
             self._trouble("bundle of evidence", error)
         return self.name
 
+    def keep_stacks(self, record: StopRecord, verdict: Verdict, text: str) -> str:
+        """Write down a training that is silent: it may be ended, or go on after all.
+
+        Nothing is asked of the model or of the GPU: they may be what hangs.
+
+        Args:
+            record: Of the verdict.
+
+            verdict: That it is silent.
+
+            text: Every thread's stack.
+
+        Returns:
+            How a record calls the bundle; empty where none was written.
+        """
+        if self._evidence is None:
+            return ""
+        try:
+            streams = self._streams.by_name
+            parts = trial_parts(record, verdict, streams, _OUTSIDE)
+            parts.append(_text_part("stacks", "stacks.txt", text))
+            return self._write(record, self._evidence, parts)
+        except Exception as error:  # noqa: BLE001 - it may go on after all
+            self._trouble("bundle of evidence", error)
+            return ""
+
     def _written(
         self, record: StopRecord, evidence: Evidence, step: int, more: tuple[Part, ...]
     ) -> str:
-        place = self._place(record, evidence)
-        if place is None:
-            return ""
         streams = self._streams
         parts = [
             *trial_parts(record, streams.verdict, streams.by_name, streams.deciding),
             *self._parts(record, step),
             *more,
         ]
+        return self._write(record, evidence, parts)
+
+    def _write(self, record: StopRecord, evidence: Evidence, parts: list[Part]) -> str:
+        place = self._place(record, evidence)
+        if place is None:
+            return ""
         bundle = write(
             place,
             in_order(parts, evidence),
@@ -201,6 +233,13 @@ class Keeper:
         self._shown = {}
         self._batches.clear()
         self._checkpoints.forget()
+
+
+def _text_part(kind: str, file: str, text: str) -> Part:
+    def write_text(stream: Stream) -> None:
+        stream.write(text.encode(errors="replace"))
+
+    return Part(kind, file, write_text)
 
 
 def _states(parts: dict[str, Any]) -> dict[str, Any]:

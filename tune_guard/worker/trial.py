@@ -23,6 +23,7 @@ from tune_guard.worker.reader import Given, StepReader
 from tune_guard.worker.settings import Options
 from tune_guard.worker.steps import StepWatch
 from tune_guard.worker.streams import Streams
+from tune_guard.worker.watchdog import StallWatch, rule_in, stacks
 
 STATE_VERSION = 1
 
@@ -60,6 +61,7 @@ class WatchedTrial:
         self.policy = policy
         self.reports = first_step
         self._by_step = options.unit == "step"
+        self._trial_id = trial_id
         self._notices = notices
         self._announcer = announcer
         self._host, self._gpu_uuid = socket.gethostname(), ""
@@ -87,6 +89,10 @@ class WatchedTrial:
             notices=notices,
             sync=options.sync,
         )
+        rule = self._stall_rule = rule_in(policy)
+        self._watch = None if rule is None else StallWatch(rule, self._gone_silent)
+        if self._watch is not None:
+            self._watch.start()
 
     @property
     def verdict(self) -> Verdict:
@@ -110,6 +116,8 @@ class WatchedTrial:
     ) -> tuple[Verdict, dict[str, Any], int]:
         """Judge a report; return the verdict, the row to send, and its step."""
         at = self._number(step)
+        if self._watch is not None:
+            self._watch.hear()
         if self.verdict.stop:
             return self.verdict, self._stamped(dict(metrics)), at
         verdict, row = HEALTHY, dict(metrics)
@@ -189,6 +197,20 @@ class WatchedTrial:
         if self._announcer is not None:
             self._announcer.ended(self.record())
 
+    def _gone_silent(self, silent_s: float, reported: bool) -> None:  # noqa: FBT001
+        """Write down every thread's stack, from the thread of the watch."""
+        text, rule = stacks(), self._stall_rule
+        if rule is None or self.verdict.stop:
+            return
+        at = self.streams.reports.last_step
+        verdict = rule.verdict(
+            silent_s=silent_s, step=-1 if at is None else at, reported=reported
+        )
+        record = StopRecord.of(verdict, trial=self._trial_id, host=self._host)
+        name = self.keeper.keep_stacks(record, verdict, text)
+        kept = f" They are in {name}." if name else ""
+        self._notices.once("stalled", f"{verdict.message}{kept}")
+
     def trouble(self, what: str, error: Exception) -> None:
         """Say once what could not be done."""
         self._notices.once(
@@ -199,6 +221,8 @@ class WatchedTrial:
 
     def close(self) -> None:
         """Judge what is still on its way, and let go of the machine and the model."""
+        if self._watch is not None:
+            self._watch.close()
         try:
             self.steps.finish()
             if self._announcer is not None:

@@ -10,6 +10,8 @@ import pytest
 
 from tests.integration.ray.support import by_fate, stored
 from tune_guard import Policy, load_sweep
+from tune_guard.evidence.reader import find_bundles
+from tune_guard.evidence.settings import FOLDER
 from tune_guard.policy import DEFAULT
 from tune_guard.rules import Stalled
 
@@ -96,6 +98,21 @@ def test_a_trial_that_hung_once_completes(results: dict[str, Any]) -> None:
 def test_the_others_run_on(results: dict[str, Any]) -> None:
     """On the resources that became free."""
     assert stored(results["healthy"])["tune_guard/detail"]["outcome"] == "completed"
+
+
+def test_the_stacks_were_written_before(results: dict[str, Any]) -> None:
+    """By the guard in the training, for each attempt; the record names the newest."""
+    bundles = find_bundles(results["sleeps"].path)
+    assert len(bundles) == 2
+    named = stored(results["sleeps"])["tune_guard/detail"]["evidence"]
+    assert bundles[-1].name.endswith(named)
+    assert bundles[-1].problems() == []
+    assert b"time.sleep(FOREVER_S)" in (bundles[-1].bytes_of("stacks.txt") or b"")
+
+
+def test_no_stacks_of_a_process_that_holds_the_lock(results: dict[str, Any]) -> None:
+    """No thread of Python runs there; the record stands without."""
+    assert not (Path(results["holds_the_gil"].path) / FOLDER).exists()
 
 
 def test_load_sweep_has_the_reason(results: dict[str, Any]) -> None:
