@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tune_guard.notify.alert import Alert, Kind
 from tune_guard.notify.paragraphs import paragraph
@@ -74,6 +74,18 @@ def compose(
     while service.size(title, body) > service.most_bytes and len(body) > 1:
         body = body[: len(body) * 3 // 4] + "…"
     return Digest(title=title, body=body, count=count, full=count < len(alerts))
+
+
+def readable(alert: Alert) -> Alert:
+    """Return the alert, without its facts where no words can be made of them.
+
+    It may come from a file that another version wrote, or a hand.
+    """
+    try:
+        paragraph([alert], "en")
+    except Exception:  # noqa: BLE001 - what came from a file may hold anything
+        return replace(alert, facts={}, step=None)
+    return alert
 
 
 def _most_that_fit(count: int, most_bytes: int, size: Callable[[int], int]) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 
 from tune_guard.notices import Notices
 from tune_guard.notify.alert import Alert
+from tune_guard.notify.digest import readable
 from tune_guard.notify.outbox_files import (
     Claimed,
     files_in,
@@ -129,7 +130,7 @@ class Outbox:
             mine = [mark for mark in entry.marks if mark in self._queues]
             others = [mark for mark in entry.marks if mark not in self._queues]
             if mine:
-                self.add(entry.alert, mine)
+                self.add(readable(entry.alert), mine)
                 count += 1
             if others:
                 alert = entry.alert.stored()

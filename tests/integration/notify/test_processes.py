@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -197,6 +198,32 @@ def test_a_torn_line_is_passed_over(
     robots.faults = []
     finish(child(GREET, robots.url("dingtalk")))
     assert set(ids(robots)) == EVERY
+
+
+def test_alerts_of_another_version_are_told_as_far_as_they_can_be_read(
+    robots: Robots, child: Child, tmp_path: Path
+) -> None:
+    """Facts that are missing, or of another kind, hold up nothing."""
+    robots.faults = [answers(503)] * 9
+    finish(child(ANNOUNCE, robots.url("dingtalk")))
+    (path,) = (tmp_path / "alerts").glob("*.jsonl")
+    marks = json.loads(path.read_text().splitlines()[0])["for"]
+    odd = [
+        {"kind": "share", "facts": {"region": {"param": 1}}},
+        {"kind": "share", "facts": 5},
+        {"kind": "end", "facts": {"ended": 7}},
+        {"kind": "fault", "facts": {"gpu_uuid": ["x"]}, "step": "y", "reason": "r"},
+        {"kind": "fault", "reason": 7, "message": None},
+    ]
+    with path.open("a") as file:
+        for number, alert in enumerate(odd):
+            line = {"alert": {**alert, "trials": [f"train_odd_{number}"]}}
+            file.write(json.dumps({"id": 9000 + number, "for": marks, **line}) + "\n")
+    robots.faults = []
+    finish(child(GREET, robots.url("dingtalk")))
+    assert set(ids(robots)) >= EVERY
+    assert {"train_odd_0", "train_odd_1", "train_odd_3"} <= set(ids(robots))
+    assert kept(tmp_path) == 0
 
 
 def test_a_living_process_keeps_its_own(
