@@ -324,6 +324,14 @@ class TrialGuard:
         """Say that the step waited so long for its data, where :meth:`data` cannot."""
         self._trial.pace.waited(seconds)
 
+    def watch(self, model: nn.Module) -> None:
+        """Trace a model's outputs from its first batch on; needs ``trace=True``.
+
+        Otherwise the hooks are set at the first :meth:`step` that is given the
+        model, and that step itself cannot be traced.
+        """
+        self._trial.steps.reader.watch(model)
+
     # ----------------------------------------------------------------- the end
 
     @property

@@ -166,6 +166,11 @@ class StepReader:
             self._trace.watch(model)
         self._send(Reading(step, step_time_s=pace[0], context=context), found)
 
+    def watch(self, model: nn.Module) -> None:
+        """Set the hooks of the trace, if it is wanted."""
+        if self._trace is not None:
+            self._trace.watch(model)
+
     def clip(self, model: nn.Module, max_norm: float) -> Tensor:
         """Clip the gradients, and keep their norms for the step's reading."""
         import torch

@@ -413,6 +413,17 @@ def test_trace_names_the_output_that_went_first() -> None:
     assert "The output of `1` went first." in verdict.message
 
 
+def test_a_model_that_is_watched_is_traced_from_its_first_step() -> None:
+    """Without ``trace`` nothing is hooked."""
+    model = nn.Sequential(nn.Linear(3, 3), Dead(), nn.Linear(3, 1))
+    guarded().watch(model)
+    assert not any(m._forward_hooks for m in model.modules())
+    guard = guarded(trace=True)
+    guard.watch(model)
+    verdict = guard.check_step(backward(model), model)
+    assert "The output of `1` went first." in verdict.message
+
+
 def test_an_exception_is_passed_through() -> None:
     """The context manager swallows nothing."""
     with pytest.raises(KeyError), guarded():
