@@ -12,6 +12,7 @@ from tune_guard.rules.holds import Hold
 from tune_guard.rules.windows import NOISY, steady_by_name, stretch
 
 _PERCENT = 100.0
+_RECENT = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +27,18 @@ class LossLevels(Evidence):
         risen: The level that it has risen to.
 
         readings: Values of it so far.
+
+        in_row: Values in a row, up to now, that were as high.
+
+        beside_metric: Whether the metric is another stream than this loss.
     """
 
     start: float
     lowest: float
     risen: float
     readings: int
+    in_row: int
+    beside_metric: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,28 +168,41 @@ class NearCeiling(Hold):
 class TooEarly(Hold):
     """Stands in the first part of a trial, where a loss that overshot comes back.
 
+    One that has been too high for most of the trial's life does not come back.
+
     Args:
         budget_ratio: Share of the budget that it lasts.
 
         readings: Values of the loss that it lasts where no budget is known.
 
+        in_row: High values in a row that end it at the earliest.
+
+        in_row_ratio: Share of all values so far that must be high, in a row up to
+            now, to end it.
+
     Source: of 252 recorded tiny trainings, 17 whose loss ran away within the first
         eighth came back and set their best later, six of them among the best 30%
         of their kind; past a fifth, four came back, none of these among the best.
+        Ending it for a loss that was high for half of its life cuts one more trial
+        before its best, none among the best 30%.
     """
 
     id: ClassVar[str] = "too_early"
     budget_ratio: float = 0.2
     readings: int = 200
+    in_row: int = 10
+    in_row_ratio: float = 0.5
 
     def __post_init__(self) -> None:
-        check_not_negative(self, "budget_ratio")
-        check_not_negative(self, "readings")
+        for name in ("budget_ratio", "readings", "in_row", "in_row_ratio"):
+            check_not_negative(self, name)
 
     def stands(self, observation: Observation, context: Context) -> bool:
         """Return whether the first part still lasts."""
         if isinstance(context, LossLevels):
             readings = context.readings
+            if context.in_row >= max(self.in_row, self.in_row_ratio * readings):
+                return False
         elif stretch(context) == NOISY:
             return False
         else:
@@ -216,3 +236,40 @@ class GainKept(Hold):
             return False
         gain = context.start - context.lowest
         return context.risen - context.lowest < self.gain_ratio * gain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricKept(Hold):
+    """Stands while the metric beside the loss still reaches its best level.
+
+    What matters is the metric. In reinforcement learning a loss grows with the
+    rewards that the policy finds, one near 0 swings by many times its size, and a
+    harder stage of a curriculum raises it: none of these is harm. The metric must
+    be reported with the loss, and one of its last five readings must come near the
+    best level that it held, or beat it where it never left its start.
+
+    Args:
+        gain_ratio: Share of the way from its start to the best level that it held
+            which the metric may have given back.
+
+    Source: of 5,860 recorded trials it spares none that ``divergence`` would cut.
+    """
+
+    id: ClassVar[str] = "metric_kept"
+    gain_ratio: float = 0.2
+
+    def __post_init__(self) -> None:
+        check_not_negative(self, "gain_ratio")
+
+    def stands(self, observation: Observation, context: Context) -> bool:
+        """Return whether the metric shows that nothing is lost."""
+        if not isinstance(context, LossLevels) or not context.beside_metric:
+            return False
+        curve = context.curve
+        start, held, last = curve.start, curve.held, curve.last
+        if observation.metric is None or start is None or held is None or last is None:
+            return False
+        recent = max(last, curve.top(-(-_RECENT // curve.width)))
+        return recent > held or recent - start > (1.0 - self.gain_ratio) * (
+            held - start
+        )

@@ -12,6 +12,7 @@ from tune_guard.rules.base import Context, Detector, Rule, portion
 from tune_guard.rules.curve_holds import (
     GainKept,
     LossLevels,
+    MetricKept,
     RareReward,
     RateRamp,
     RisingAgain,
@@ -90,6 +91,7 @@ class Divergence(Rule):
     holds: tuple[Hold, ...] = (
         TooEarly(),
         GainKept(),
+        MetricKept(),
         RateRamp(),
         RisingAgain(),
         RareReward(),
@@ -115,7 +117,16 @@ class Divergence(Rule):
 
 
 class _DivergenceDetector(Detector):
-    __slots__ = ("first", "high", "lowest", "on_loss", "readings", "usual", "warned")
+    __slots__ = (
+        "first",
+        "high",
+        "in_row",
+        "lowest",
+        "on_loss",
+        "readings",
+        "usual",
+        "warned",
+    )
 
     def __init__(self, rule: Divergence, context: Context) -> None:
         super().__init__(rule, context)
@@ -125,6 +136,7 @@ class _DivergenceDetector(Detector):
     def _begin(self) -> None:
         self.usual = RobustWindow(self.rule.window)
         self.high: deque[float] = deque(maxlen=self.rule.consecutive)
+        self.in_row = 0
         self.first: float | None = None
         self.lowest: float | None = None
         self.readings = 0
@@ -169,10 +181,12 @@ class _DivergenceDetector(Detector):
         if loss <= limit:
             usual.add(loss)
             self.high.clear()
+            self.in_row = 0
             return None
         if observation.warming:
             return None
         self.high.append(loss)
+        self.in_row += 1
         if len(self.high) < rule.consecutive:
             return None
         return self._found_run(observation, loss, limit)
@@ -180,20 +194,22 @@ class _DivergenceDetector(Detector):
     def _found_run(
         self, observation: Observation, loss: float, limit: float
     ) -> Finding | None:
+        key = self.rule.metric or self.context.name_of(
+            "loss" if self.on_loss else "metric"
+        )
         levels = LossLevels.of(
             self.context,
             start=self.first or 0.0,
             lowest=self.lowest or 0.0,
             risen=min(self.high),
             readings=self.readings,
+            in_row=self.in_row,
+            beside_metric=key != self.context.name_of("metric"),
         )
         holds = first_standing(self.rule.holds, observation, levels)
         if holds and self.warned:
             return None
         self.warned = bool(holds)
-        key = self.rule.metric or self.context.name_of(
-            "loss" if self.on_loss else "metric"
-        )
         return self.finding(
             observation,
             metric=key,

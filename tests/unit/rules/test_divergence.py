@@ -20,6 +20,7 @@ from tune_guard.exceptions import ConfigError
 from tune_guard.rules import Divergence
 from tune_guard.rules.curve_holds import (
     GainKept,
+    MetricKept,
     RareReward,
     RateRamp,
     RisingAgain,
@@ -122,17 +123,27 @@ class TestTooEarly:
     """A loss that overshoots early comes back."""
 
     def test_an_early_rise_is_held_until_a_fifth_of_the_budget(self) -> None:
-        """High from step 10 on; step 20 is past a fifth of 100."""
-        values = [*CALM, *[9.0] * 40]
+        """High from step 30 on; step 40 is past a fifth of 200."""
+        values = [*CALM * 3, *[9.0] * 40]
         rule = Divergence(holds=(TooEarly(),), start_ratio=0)
-        assert stop_step(rule, losses(values), budget_steps=100) == 20
-        assert warn_steps(rule, losses(values), budget_steps=100) == [12]
+        assert stop_step(rule, losses(values), budget_steps=200) == 40
+        assert warn_steps(rule, losses(values), budget_steps=200) == [32]
 
     def test_without_a_budget_until_two_hundred_values(self) -> None:
         """The 200th value is that of step 199."""
-        values = [*CALM, *[9.0] * 300]
+        values = [*CALM * 12, *[9.0] * 300]
         rule = Divergence(holds=(TooEarly(),), start_ratio=0)
         assert stop_step(rule, losses(values)) == 199
+
+    def test_what_was_high_for_half_of_its_life_does_not_come_back(self) -> None:
+        """High from step 10 on: at step 19 it is ten of twenty values."""
+        values = [*CALM, *[9.0] * 40]
+        assert stop_step(Divergence(), losses(values)) == 19
+
+    def test_a_loss_that_explodes_at_once_is_cut_without_a_budget(self) -> None:
+        """25 times as high each step: the tenth value over the first five's median."""
+        values = [25.0**step for step in range(40)]
+        assert stop_step(Divergence(), losses(values)) == 14
 
     def test_a_steady_metric_back_at_its_start_is_held_too(self) -> None:
         """A reward is not: its window is three times as long."""
@@ -164,6 +175,70 @@ class TestGainKept:
         """Zero has no size: any rise is over, and nothing is given back."""
         values = [1.0] * 5 + [0.0] * 40 + [1e-12] * 20
         assert stop_step(Divergence(), losses(values)) is None
+
+
+class TestMetricKept:
+    """The loss is far above its past, and the metric beside it is the judge."""
+
+    BESIDE = {"metric": "reward", "mode": "max", "budget_steps": 100}  # noqa: RUF012
+
+    @staticmethod
+    def reports(rewards: list[float], raised: list[float]) -> list[dict[str, float]]:
+        """Return rewards beside a loss of 0.01 that is ``raised`` at the end."""
+        calm = [0.01] * (len(rewards) - len(raised))
+        both = zip(rewards, calm + raised, strict=True)
+        return [{"reward": reward, "loss": loss} for reward, loss in both]
+
+    def test_a_loss_that_grows_with_the_rewards_found_is_held(self) -> None:
+        """The first rewards come at step 60, and with them something to learn."""
+        found = [0.0] * 60 + [float(i) for i in range(1, 41)]
+        reports = self.reports(found, [1.0] * 40)
+        assert stop_step(runaway(), reports, **self.BESIDE) == 62
+        rule = Divergence(holds=(MetricKept(),), start_ratio=0)
+        assert stop_step(rule, reports, **self.BESIDE) is None
+        assert stop_step(Divergence(), reports, **self.BESIDE) is None
+
+    def test_the_first_rewards_of_a_long_trial_are_seen_at_once(self) -> None:
+        """A bucket of its curve holds eight readings, and is not full yet."""
+        found = [0.0] * 333 + [float(i) for i in range(1, 68)]
+        reports = self.reports(found, [1.0] * 67)
+        assert stop_step(Divergence(), reports, metric="reward", mode="max") is None
+
+    def test_a_slow_gain_within_the_noise_is_seen(self) -> None:
+        """Each quarter is better than the one before; not every fifth reading is."""
+        rng = random.Random(4)
+        slow = [0.05 * i + rng.gauss(0, 1) for i in range(400)]
+        reports = self.reports(slow, [1.0] * 200)
+        fields = self.BESIDE | {"budget_steps": 400}
+        assert stop_step(runaway(), reports, **fields) == 202
+        assert stop_step(Divergence(), reports, **fields) is None
+
+    def test_a_metric_that_falls_with_the_loss_is_cut(self) -> None:
+        """It falls from 59 to 10: six readings later, in pairs, none is at its best."""
+        fallen = [float(i) for i in range(60)] + [10.0] * 40
+        reports = self.reports(fallen, [1.0] * 40)
+        assert stop_step(Divergence(), reports, **self.BESIDE) == 65
+
+    def test_a_metric_that_never_moved_says_nothing(self) -> None:
+        """One class of ten, while the loss runs away."""
+        reports = self.reports([0.1] * 100, [1.0] * 40)
+        rule = Divergence(holds=(MetricKept(),), start_ratio=0)
+        assert stop_step(rule, reports, **self.BESIDE) == 62
+
+    def test_the_loss_itself_is_not_its_own_judge(self) -> None:
+        """It is the metric, minimised, and was better than ever just before."""
+        values = [1.0 - 0.01 * i for i in range(60)] + [9.0] * 9
+        rule = Divergence(holds=(MetricKept(),), start_ratio=0)
+        assert stop_step(rule, losses(values), budget_steps=100) == 62
+
+    def test_a_metric_that_was_not_reported_with_the_loss_says_nothing(self) -> None:
+        """The last evaluation lies before the rise."""
+        found = [float(i) for i in range(60)]
+        reports: list[dict[str, float]] = [
+            *self.reports(found, []),
+            *({"loss": 1.0} for _ in range(9)),
+        ]
+        assert stop_step(Divergence(), reports, **self.BESIDE) == 62
 
 
 class TestBackAtStart:
