@@ -13,7 +13,12 @@ from typing import Any
 
 import ray
 from ray import cloudpickle
-from ray.exceptions import RayActorError, RayTaskError, WorkerCrashedError
+from ray.exceptions import (
+    OutOfMemoryError,
+    RayActorError,
+    RayTaskError,
+    WorkerCrashedError,
+)
 from ray.tune.execution.placement_groups import PlacementGroupFactory
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial
@@ -22,7 +27,6 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.stopper import CombinedStopper, NoopStopper, Stopper, TimeoutStopper
 
 from tune_guard.record import StopRecord
-from tune_guard.verdict import Blame
 
 _DEEPEST = 16
 _KIND = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|Exit|Interrupt|Died))\b[:(]?")
@@ -165,14 +169,6 @@ def _written_error(trial: Trial) -> tuple[str, str]:
     return "Exception", text.strip()
 
 
-def broken_by_machine(trial: Trial) -> bool:
-    """Whether the machine, and not the trial, made its last attempt fail."""
-    fault = fault_of(trial)
-    if fault is not None:
-        return fault.blame is Blame.INFRASTRUCTURE
-    return isinstance(_load_error(trial.pickled_error_file), RayActorError)
-
-
 def process_of(trial: Trial) -> Any:
     """Return what tells the process that runs a trial from others; None for none."""
     return getattr(trial.temporary_state.ray_actor, "_actor_id", None)
@@ -206,6 +202,33 @@ def with_label_selectors(
         bundles = [{}, *bundles]
     args = request._args  # noqa: SLF001 - they are positional ones of the same call
     return PlacementGroupFactory(bundles, request.strategy, *args, **kwargs)
+
+
+def survive_memory_kills(owner: TuneController | None) -> None:
+    """Let a trial that Ray's memory monitor kills fail, and not the experiment.
+
+    Ray 2.60 reports such a kill as an OutOfMemoryError, which is neither an
+    actor's nor a task's error, and its actor manager takes anything else for a
+    bug: ``Tuner.fit`` raises "Caught unexpected exception". Told as the death of
+    the actor, which it is, the trial fails and ``max_failures`` counts.
+    """
+    manager: Any = getattr(owner, "_actor_manager", None)
+    handle = getattr(manager, "_actor_task_failed", None)
+    if handle is None:
+        return
+
+    def told_as_death(tracked_actor_task: Any, exception: Exception) -> None:
+        if isinstance(exception, OutOfMemoryError):
+            exception = RayActorError(error_msg=str(exception))
+        handle(tracked_actor_task=tracked_actor_task, exception=exception)
+
+    manager._actor_task_failed = told_as_death  # noqa: SLF001 - of this sweep only
+
+
+def trial_of(owner: TuneController | None, trial_id: str) -> Trial | None:
+    """Return the trial of this id, or None."""
+    get = getattr(owner, "get_trial", None)
+    return get(trial_id) if callable(get) else None
 
 
 def is_finished(trial: Trial) -> bool:

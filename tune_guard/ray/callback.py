@@ -104,6 +104,7 @@ class GuardCallback(Callback):
         """At the first step, see which trials a restored experiment brought."""
         if self._restored is None:
             self._safely(self._take_stock, trials)
+            self._safely(_engine.survive_memory_kills, _engine.controller())
 
     def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         """Notice when the experiment was stopped: Ray names no trial then.

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ray.tune.experiment import Trial
 
 _LONGEST_TEXT = 300
+_HOST_OOM = "running low on memory"
+_GPU_OOM = "CUDA out of memory"
+_OOM = "OutOfMemoryError"
 
 
 def record_of(trial: Trial, **fields: Any) -> StopRecord:
@@ -99,13 +102,32 @@ def error_fields(trial: Trial) -> dict[str, Any]:
         more = {n: getattr(fault, n) for n in ("message", "gpu_uuid", "evidence")}
         return {**kept, **more}
     kind, text, machine = _engine.error_of(trial)
-    text = " ".join(text.split())
+    kind, blame = _named(kind, text, machine=machine)
     return {
         "outcome": Outcome.ERROR,
         "reason": f"error:{kind}",
-        "blame": Blame.INFRASTRUCTURE if machine else None,
-        "message": text[:_LONGEST_TEXT],
+        "blame": blame,
+        "message": " ".join(text.split())[:_LONGEST_TEXT],
     }
+
+
+def broken_by_machine(trial: Trial) -> bool:
+    """Whether the machine, and not the trial, made its last attempt fail."""
+    return error_fields(trial)["blame"] is Blame.INFRASTRUCTURE
+
+
+def _named(kind: str, text: str, *, machine: bool) -> tuple[str, Blame | None]:
+    """Return the kind of an error and whose fault it is.
+
+    Torch and Ray give the same name to two things: a GPU whose memory has run
+    out, mostly for the size of model and batch, and a machine whose memory has,
+    for which Ray's memory monitor kills whoever it picks.
+    """
+    if _HOST_OOM in text:
+        return "host_oom", Blame.INFRASTRUCTURE
+    if kind == _OOM or _GPU_OOM in text:
+        return "cuda_oom", Blame.CONFIG
+    return kind, Blame.INFRASTRUCTURE if machine else None
 
 
 def _silent_fields(trial: Trial, verdict: Verdict) -> dict[str, Any]:

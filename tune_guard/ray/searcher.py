@@ -12,7 +12,8 @@ from tune_guard.exceptions import ConfigError
 from tune_guard.notices import Notices
 from tune_guard.observation import to_number
 from tune_guard.ray import _engine
-from tune_guard.record import BLAME, DETAIL, KEYS, REASON, from_json
+from tune_guard.ray.outcome import error_fields
+from tune_guard.record import BLAME, DETAIL, KEYS, REASON, StopRecord, from_json
 from tune_guard.verdict import Blame
 
 OnNonFinite = Literal["drop_metric", "error", "penalty"]
@@ -33,8 +34,9 @@ class GuardSearcher(Searcher):
     - ``penalty``: replaced by ``penalty``.
 
     A trial that was cut because of the machine (``blame`` infrastructure) is told
-    as failed: it says nothing about its hyperparameters. With OptunaSearch each
-    trial's reason becomes a user attribute of the Optuna trial.
+    as failed: it says nothing about its hyperparameters. One that ran out of GPU
+    memory is told like one without a metric: the next is to be smaller. With
+    OptunaSearch each trial's reason becomes a user attribute of the Optuna trial.
 
     Args:
         searcher: The searcher to wrap; a ConcurrencyLimiter may be around it.
@@ -125,7 +127,10 @@ class GuardSearcher(Searcher):
         error: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
         """Hand the end of a trial on, as truthfully as the searcher can take it."""
-        self._note_reason(trial_id, result, error=error)
+        failure = self._failure(trial_id) if error else None
+        self._note_reason(trial_id, result, failure)
+        if failure and failure.get("blame") is Blame.CONFIG:
+            error = self.on_nonfinite == "error"
         if result is not None and not error:
             result, error = self._told(result)
         self.searcher.on_trial_complete(trial_id, result=result, error=error)
@@ -150,8 +155,24 @@ class GuardSearcher(Searcher):
             return None, False
         return {key: value for key, value in result.items() if key not in wrong}, False
 
+    def _failure(self, trial_id: str) -> dict[str, Any]:
+        """Return why a trial failed, as fields of a record."""
+        try:
+            trial = _engine.trial_of(_engine.controller(), trial_id)
+            return {} if trial is None else error_fields(trial)
+        except Exception as problem:  # noqa: BLE001 - nothing may raise into a sweep
+            self._notices.once(
+                "failure",
+                f"Why trial {trial_id} failed could not be told ({problem!r}): the"
+                " searcher is told that it failed.",
+            )
+            return {}
+
     def _note_reason(
-        self, trial_id: str, result: Mapping[str, Any] | None, *, error: bool
+        self,
+        trial_id: str,
+        result: Mapping[str, Any] | None,
+        failure: Mapping[str, Any] | None,
     ) -> None:
         """Set the reason on the Optuna trial, before the trial is told and closed."""
         base = self.searcher
@@ -161,7 +182,7 @@ class GuardSearcher(Searcher):
         if trial is None:
             return
         try:
-            for key, value in _attributes(result, error=error).items():
+            for key, value in _attributes(result, failure).items():
                 trial.set_user_attr(key, value)
         except Exception as problem:  # noqa: BLE001 - a storage may raise anything
             self._notices.once(
@@ -203,10 +224,20 @@ def _is_finite(value: Any) -> bool:
     return number is not None and math.isfinite(number)
 
 
-def _attributes(result: Mapping[str, Any] | None, *, error: bool) -> dict[str, Any]:
-    """Return the five values, detail first and reason last."""
+def _attributes(
+    result: Mapping[str, Any] | None, failure: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the five values, detail first and reason last.
+
+    Args:
+        result: The last result.
+
+        failure: Why the trial failed, as far as it is known; None if it did not.
+    """
+    if failure is not None:
+        return StopRecord(**failure).metadata() if failure else {REASON: "error"}
     if result is None:
-        return {REASON: "error"} if error else {}
+        return {}
     found = {key: result[key] for key in KEYS if key in result}
     detail = found.pop(DETAIL, "")
     reason = found.pop(REASON, None)

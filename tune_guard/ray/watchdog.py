@@ -14,6 +14,7 @@ from tune_guard.notices import Notices
 from tune_guard.policy import Policy
 from tune_guard.ray import _engine
 from tune_guard.ray.nodes import avoid_node
+from tune_guard.ray.outcome import broken_by_machine
 from tune_guard.ray.rows import TOP, Stamp, checked_policy, stamp_of, step_of
 from tune_guard.ray.wrapping import WrappingScheduler
 from tune_guard.rules import Stalled
@@ -145,7 +146,7 @@ class Watchdog(WrappingScheduler):
     def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
         """A trial failed: avoid the node if that was to blame."""
         try:
-            if _engine.broken_by_machine(trial):
+            if broken_by_machine(trial):
                 avoid_node(trial)
         except Exception as error:  # noqa: BLE001 - nothing may raise into a sweep
             self._trouble("A faulty node could not be avoided", error)

@@ -11,7 +11,7 @@ import pytest
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
-POINTS = {"finite": 0.3, "nan": 0.9, "raises": 0.05, "gpu_lost": 0.15}
+POINTS = {"finite": 0.3, "nan": 0.9, "raises": 0.05, "gpu_lost": 0.15, "too_large": 0.6}
 
 
 def storage_in(folder: Path, kind: str) -> optuna.storages.BaseStorage:
@@ -37,6 +37,9 @@ def trials(
             if x == 0.05 and step == 3:
                 msg = "the user's own error"
                 raise FloatingPointError(msg)
+            if x == 0.6 and step == 3:
+                msg = "CUDA out of memory. Tried to allocate 20.00 GiB."
+                raise RuntimeError(msg)
             loss = math.nan if x == 0.9 and step == 3 else x / step
             # Xid 79: the GPU has fallen off the bus.
             xid = 79 if x == 0.15 and step == 4 else 0
@@ -70,7 +73,8 @@ def trials(
     [
         ("finite", TrialState.COMPLETE, ""),
         ("nan", TrialState.PRUNED, "non_finite"),
-        ("raises", TrialState.FAIL, "error"),
+        ("raises", TrialState.FAIL, "error:FloatingPointError"),
+        ("too_large", TrialState.PRUNED, "error:cuda_oom"),
         ("gpu_lost", TrialState.FAIL, "gpu_fault"),
     ],
 )

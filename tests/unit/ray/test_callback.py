@@ -13,9 +13,10 @@ from pyarrow import fs
 from ray import cloudpickle
 from ray.exceptions import ActorDiedError, OutOfMemoryError, RayTaskError
 
-from tune_guard import ConfigError, Policy
+from tune_guard import Blame, ConfigError, Policy
 from tune_guard.ray import GuardCallback, GuardStopper
 from tune_guard.ray._engine import error_of
+from tune_guard.ray.outcome import error_fields
 from tune_guard.ray.rows import record_in, stamp_of
 
 POLICY = Policy.default("loss", "min")
@@ -230,3 +231,47 @@ def test_an_error_that_cannot_be_loaded_is_read_from_its_text(
         Path(trial.error_file).write_text(text)
     found = error_of(trial)  # type: ignore[arg-type]
     assert (found[0], found[2]) == (kind or "OutOfMemoryError", False)
+
+
+class GpuMemoryError(RuntimeError):
+    """As torch raises it, by another module's name."""
+
+
+GpuMemoryError.__name__ = "OutOfMemoryError"
+
+HOST = (
+    "Failure # 1 (occurred at 2026-01-01)\n2 worker(s) were killed due to the node"
+    " running low on memory. Memory on the node was 4.09GB used / 23.54GB limit\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "reason", "blame"),
+    [
+        (None, HOST, "error:host_oom", Blame.INFRASTRUCTURE),
+        (
+            raised(RuntimeError("CUDA out of memory.")),
+            "",
+            "error:cuda_oom",
+            Blame.CONFIG,
+        ),
+        (
+            raised(GpuMemoryError("HIP out of memory.")),
+            "",
+            "error:cuda_oom",
+            Blame.CONFIG,
+        ),
+        (raised(ValueError("x")), "", "error:ValueError", None),
+        (ActorDiedError(), "", "error:ActorDiedError", Blame.INFRASTRUCTURE),
+    ],
+    ids=["host", "cuda", "torch", "exception", "died"],
+)
+def test_memory_that_ran_out_has_a_name(
+    trial: FakeTrial, error: Any, text: str, reason: str, blame: Any
+) -> None:
+    """Of the GPU and of the machine: two things that are both OutOfMemoryError."""
+    if error is not None:
+        Path(trial.pickled_error_file).write_bytes(cloudpickle.dumps(error))
+    Path(trial.error_file).write_text(text)
+    fields = error_fields(trial)  # type: ignore[arg-type]
+    assert (fields["reason"], fields["blame"]) == (reason, blame)

@@ -6,9 +6,12 @@ A failure here names what a new release of Ray has moved.
 from __future__ import annotations
 
 import inspect
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ray.exceptions import OutOfMemoryError, RayActorError
+from ray.tune import PlacementGroupFactory
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import (
@@ -108,3 +111,41 @@ def test_a_scheduler_that_never_cuts_is_none() -> None:
 def test_without_a_controller_on_the_stack_there_is_none() -> None:
     """As in a test, or a release of Ray that calls from elsewhere."""
     assert _engine.controller() is None
+
+
+def test_a_memory_kill_is_told_as_the_death_of_its_actor() -> None:
+    """Ray raises out of the sweep for any error that it does not know."""
+    from ray.air.execution._internal import RayActorManager
+
+    told: list[Exception] = []
+
+    def handle(tracked_actor_task: Any, exception: Exception) -> None:
+        told.append(exception)
+
+    parameters = inspect.signature(RayActorManager._actor_task_failed).parameters
+    assert list(parameters)[1:] == ["tracked_actor_task", "exception"]
+    manager = SimpleNamespace(_actor_task_failed=handle)
+    _engine.survive_memory_kills(SimpleNamespace(_actor_manager=manager))  # type: ignore[arg-type]
+    others = ValueError("x")
+    manager._actor_task_failed(tracked_actor_task=1, exception=OutOfMemoryError("low"))
+    manager._actor_task_failed(tracked_actor_task=1, exception=others)
+    assert isinstance(told[0], RayActorError)
+    assert str(told[0]) == "low"
+    assert told[1] is others
+
+
+def test_the_controller_has_the_manager_of_its_actors() -> None:
+    """Where there is none any more, nothing is changed."""
+    assert "self._actor_manager = " in inspect.getsource(TuneController)
+    _engine.survive_memory_kills(None)
+
+
+def test_resources_keep_all_but_the_nodes() -> None:
+    """Bundles, an empty head and the strategy stay as they are."""
+    request = PlacementGroupFactory([{}, {"CPU": 1}, {"CPU": 2}], strategy="SPREAD")
+    assert _engine.label_selectors(request) == []
+    selectors = [{"a": "b"}, {"a": "b"}]
+    placed = _engine.with_label_selectors(request, selectors)
+    assert placed.bundles == request.bundles
+    assert (placed.strategy, placed.head_bundle_is_empty) == ("SPREAD", True)
+    assert _engine.label_selectors(placed) == selectors

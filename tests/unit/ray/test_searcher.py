@@ -10,7 +10,7 @@ import pytest
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.search.search_generator import SearchGenerator
 
-from tune_guard import ConfigError
+from tune_guard import Blame, ConfigError, Outcome
 from tune_guard.ray import GuardSearcher
 
 
@@ -247,3 +247,41 @@ def test_what_cannot_be_meant_is_an_error(
     """At construction."""
     with pytest.raises(ConfigError, match=message):
         GuardSearcher(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("blame", "on_nonfinite", "failed"),
+    [
+        (Blame.CONFIG, "drop_metric", False),
+        (Blame.CONFIG, "error", True),
+        (Blame.INFRASTRUCTURE, "drop_metric", True),
+        (None, "drop_metric", True),
+    ],
+)
+def test_a_failure_teaches_when_the_hyperparameters_are_to_blame(
+    monkeypatch: pytest.MonkeyPatch,
+    blame: Blame | None,
+    on_nonfinite: Any,
+    failed: bool,
+) -> None:
+    """Out of GPU memory is told like a trial without a metric: the next is smaller."""
+    inner = Listening()
+    searcher = GuardSearcher(inner, on_nonfinite)
+    fields = {"reason": "error:cuda_oom", "outcome": Outcome.ERROR, "blame": blame}
+    monkeypatch.setattr(searcher, "_failure", lambda _: fields)
+    searcher.on_trial_complete("t", None, error=True)
+    assert inner.ends == [(None, failed)]
+
+
+def test_a_failures_reason_is_known_where_ray_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Kind and blame become attributes of the Optuna trial."""
+    attributes = Attributes()
+    searcher = GuardSearcher(OptunaLike(attributes))
+    fields = {"reason": "stalled", "blame": Blame.INFRASTRUCTURE, "step": 7}
+    monkeypatch.setattr(searcher, "_failure", lambda _: fields)
+    searcher.on_trial_complete("t", None, error=True)
+    assert attributes.written["tune_guard/reason"] == "stalled"
+    assert attributes.written["tune_guard/blame"] == "infrastructure"
+    assert list(attributes.written)[-1] == "tune_guard/reason"
