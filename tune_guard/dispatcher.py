@@ -10,18 +10,13 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Protocol
 
-from tune_guard.events import Event, SweepEnded, TrialEnded
+from tune_guard.events import Event
 from tune_guard.notices import Notices
-from tune_guard.verdict import Blame
 
 logger = logging.getLogger("tune_guard")
 
 MOST_WAITING = 20_000
 """Events that wait at most for one listener; later ones are counted and dropped."""
-
-KEPT_WITHIN_S = 0.0005
-"""How long the announcement of a machine's fault, or of a sweep's end, waits for it
-to be safe on the disk. Any other event waits for nothing."""
 
 
 class Listener(Protocol):
@@ -41,9 +36,6 @@ class Dispatcher:
         make: Makes the listener, in that thread: what it imports and opens costs
             the caller nothing. None for a listener that cannot be.
 
-        keeps: Whether an announcement that matters by itself waits, for a moment,
-            until the listener has it.
-
         exit_within_s: How long :meth:`close` waits at most.
     """
 
@@ -51,11 +43,10 @@ class Dispatcher:
         self,
         make: Callable[[], Listener | None],
         *,
-        keeps: bool = False,
         exit_within_s: float = 5.0,
     ) -> None:
         self.dropped = 0
-        self._make, self._keeps, self._within_s = make, keeps, exit_within_s
+        self._make, self._within_s = make, exit_within_s
         self._listener: Listener | None = None
         # Putting into it neither blocks nor lets another thread run.
         self._waiting: SimpleQueue[tuple[Event | None, Lock | None]] = SimpleQueue()
@@ -66,29 +57,28 @@ class Dispatcher:
         self._thread.start()
 
     def put(self, event: Event) -> None:
-        """Take an event. Returns at once, or after at most ``KEPT_WITHIN_S``."""
+        """Take an event. Returns at once."""
         if self._waiting.qsize() >= MOST_WAITING:
             self.dropped += 1
-        elif self._keeps and _matters_by_itself(event):
-            self._put_and_wait(event, KEPT_WITHIN_S)
         else:
             self._waiting.put((event, None))
 
-    def _put_and_wait(self, event: Event | None, within_s: float) -> None:
-        taken = Lock()
-        taken.acquire()
-        self._waiting.put((event, taken))
-        taken.acquire(timeout=within_s)
+    def wait(self, within_s: float) -> bool:
+        """Wait until all events were told; return whether they were in time."""
+        told = Lock()
+        told.acquire()
+        self._waiting.put((None, told))
+        return told.acquire(timeout=within_s)
 
     def _run(self) -> None:
         listener = self._listener = self._make()
         while True:
-            event, taken = self._waiting.get()
+            event, told = self._waiting.get()
             if listener is not None and event is not None:
                 self._tell(listener, event)
-            if taken is not None:
-                taken.release()
-            if event is None:
+            if told is not None:
+                told.release()
+            elif event is None:
                 return
 
     def _tell(self, listener: Listener, event: Event) -> None:
@@ -105,7 +95,8 @@ class Dispatcher:
     def close(self) -> None:
         """Tell what is waiting and let the listener finish, within its time."""
         end = time.monotonic() + self._within_s
-        self._put_and_wait(None, self._within_s)
+        self.wait(self._within_s)
+        self._waiting.put((None, None))
         if self.dropped:
             logger.warning("%d events were too many to be told.", self.dropped)
         try:
@@ -113,9 +104,3 @@ class Dispatcher:
                 self._listener.close(max(0.0, end - time.monotonic()))
         except Exception:
             logger.debug("A listener could not be closed.", exc_info=True)
-
-
-def _matters_by_itself(event: Event) -> bool:
-    if isinstance(event, TrialEnded):
-        return event.record.blame is Blame.INFRASTRUCTURE
-    return isinstance(event, SweepEnded)

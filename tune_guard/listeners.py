@@ -36,16 +36,12 @@ class Kind:
         takes_samples: Whether it makes use of a
             :class:`~tune_guard.events.HealthSample`.
 
-        keeps: Whether it keeps on disk, safe from ``kill -9``, what is worth a
-            message by itself.
-
         exit_within_s: How long a process that exits waits for it at most.
     """
 
     variable: str
     module: str
     takes_samples: bool
-    keeps: bool = False
     exit_within_s: float = 5.0
 
     @property
@@ -80,7 +76,6 @@ KINDS = (
         variable="TUNE_GUARD_ALERTS",
         module="tune_guard.notify.alerts",
         takes_samples=False,
-        keeps=True,
     ),
 )
 
@@ -133,8 +128,7 @@ def _decide() -> tuple[tuple[Kind, Dispatcher], ...]:
 
 
 def _start(kind: Kind) -> Dispatcher:
-    within_s = kind.exit_within_s
-    return Dispatcher(kind.make, keeps=kind.keeps, exit_within_s=within_s)
+    return Dispatcher(kind.make, exit_within_s=kind.exit_within_s)
 
 
 def _shut_at_exit() -> None:

@@ -8,11 +8,9 @@ largest processor time that it takes, which no other process can add to, the
 messages, the trials that no message names and no file keeps (lost), and how often
 the robot was asked for more than it takes.
 
-Cuts by a rule on the curve wait for nothing. Faults of the machine wait, up to
-half a millisecond, until they are safe from ``kill -9``. The row of the machine
-shows what a wait of 0.1 ms takes in the same loop with nobody listening: on a busy
-machine no number can be below that. It exits with 1 where something was lost or
-over the limit; times are printed only.
+The row of the machine shows what a wait of 0.1 ms takes in the same loop with
+nobody listening: that much of the times is the machine's. It exits with 1 where
+something was lost or over the limit; times are printed only.
 """
 
 from __future__ import annotations

@@ -15,16 +15,14 @@ import pytest
 from tune_guard import dispatcher as dispatcher_module
 from tune_guard import listeners
 from tune_guard.dispatcher import Dispatcher
-from tune_guard.events import Event, GuardError, HealthSample, SweepStarted, TrialEnded
+from tune_guard.events import Event, GuardError, SweepStarted, TrialEnded
 from tune_guard.notices import Notices
 from tune_guard.record import StopRecord
-from tune_guard.verdict import Blame
 
 ROOT = Path(__file__).parents[2]
 
-ENDED = TrialEnded(sweep="s", trial="t", record=StopRecord(reason="plateau"))
-FAULT = TrialEnded(sweep="s", trial="t", record=StopRecord(blame=Blame.INFRASTRUCTURE))
 SAMPLE = HealthSample(sweep="s", trial="t", step=1)
+ENDED = TrialEnded(sweep="s", trial="t", record=StopRecord(reason="plateau"))
 
 
 class Ear:
@@ -158,32 +156,29 @@ def test_a_listener_that_hangs_holds_up_nobody(
             released.wait()
 
     monkeypatch.setattr(dispatcher_module, "MOST_WAITING", 10)
-    dispatcher = Dispatcher(Hanging, keeps=True, exit_within_s=0.01)
-    for event in [ENDED, FAULT] * 50:
-        dispatcher.put(event)
+    dispatcher = Dispatcher(Hanging, exit_within_s=0.01)
+    for _ in range(100):
+        dispatcher.put(ENDED)
     assert 89 <= dispatcher.dropped <= 90
     dispatcher.close()
     released.set()
     assert "events were too many" in caplog.text
 
 
-def test_a_fault_waits_until_it_is_kept_and_a_cut_does_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """So that ``kill -9`` right after it loses no fault."""
-    monkeypatch.setattr(dispatcher_module, "KEPT_WITHIN_S", 60.0)
+def test_waiting_ends_when_all_was_told() -> None:
+    """And says so when that takes too long."""
     ear, released = Ear(), threading.Event()
 
     def make() -> Ear:
         released.wait()
         return ear
 
-    dispatcher = Dispatcher(make, keeps=True)
+    dispatcher = Dispatcher(make)
     dispatcher.put(ENDED)
-    assert ear.heard == []
+    assert not dispatcher.wait(0.01)
     released.set()
-    dispatcher.put(FAULT)
-    assert ear.heard == [ENDED, FAULT]
+    assert dispatcher.wait(60.0)
+    assert ear.heard == [ENDED]
     dispatcher.close()
 
 

@@ -236,7 +236,6 @@ def test_announcements_return_while_a_server_hangs(
         settings = settings_of(hanging.url("dingtalk"))
         dispatcher = Dispatcher(
             lambda: Alerts(settings, clock.as_clock()),  # type: ignore[arg-type]
-            keeps=True,
             exit_within_s=0.0,
         )
         for number in range(1000):

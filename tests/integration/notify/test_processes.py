@@ -27,7 +27,7 @@ from tune_guard.events import SweepStarted
 
 def drained():
     ((_, dispatcher),) = listeners._told
-    dispatcher._put_and_wait(SweepStarted(sweep="s"), 60.0)
+    dispatcher.wait(60.0)
 """
 
 ANNOUNCE = """
