@@ -31,6 +31,10 @@ FALLBACK_SUFFIX = ".tune_guard.jsonl"
 FALLBACK_FOLDER = ".tune_guard"
 """In the working directory: the same, where the storage is no local file."""
 
+STALE = "tune_guard/stale/"
+"""Before a trial's number: attribute of an Optuna study with the record of a trial
+that was failed, and closed, because its worker was gone."""
+
 SCHEMA = 1
 _LARGEST_INT = 2**63 - 1
 _DEEPEST = 8

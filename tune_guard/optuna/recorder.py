@@ -16,6 +16,7 @@ from tune_guard.record import (
     FALLBACK_FOLDER,
     FALLBACK_SUFFIX,
     REASON,
+    STALE,
     STEP,
     StopRecord,
     to_json,
@@ -65,6 +66,19 @@ class Recorder:
         """
         metadata = record.metadata()
         return self._write(study, trial, {key: metadata[key] for key in WRITTEN})
+
+    def store_with_study(
+        self, study: Study, trial: FrozenTrial, record: StopRecord
+    ) -> None:
+        """Store the record of a trial that takes no attributes any more. Never raises.
+
+        It becomes an attribute of the study, one for each such trial.
+        """
+        metadata = record.metadata()
+        key = f"{STALE}{trial.number}"
+        refused = _Tries().run(lambda: study.set_user_attr(key, metadata))
+        if refused is not None:
+            self._fall_back(study, trial, metadata, refused)
 
     def clear(self, study: Study, trial: FrozenTrial) -> None:
         """Replace a record that is not this trial's own, the reason first.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tune_guard.record import Outcome, StopRecord
+from tune_guard.record import STALE, Outcome, StopRecord
 from tune_guard.sweeps.curves import Curve, Curves
 from tune_guard.sweeps.objective import recorded, usable_before
 from tune_guard.sweeps.readers.params import flat_params
@@ -21,7 +22,7 @@ from tune_guard.sweeps.sweep import (
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import optuna
     from optuna.trial import FrozenTrial
@@ -56,7 +57,7 @@ def read_study(
         kept_aside: Attributes, by trial number, that the storage had refused.
     """
     frozen = study.get_trials(deepcopy=False)
-    records = _records(frozen, kept_aside or {})
+    records = _records(frozen, kept_aside or {}, study.user_attrs)
     names = study.metric_names or _names(len(study.directions), records)
     first = min((min(t.intermediate_values, default=1) for t in frozen), default=1)
     reader = _Reader(source or study.study_name, study.study_name, names, first)
@@ -87,13 +88,20 @@ def _names(count: int, records: Mapping[str, StopRecord]) -> list[str]:
 
 
 def _records(
-    frozen: Sequence[FrozenTrial], kept_aside: Mapping[int, Mapping[str, Any]]
+    frozen: Sequence[FrozenTrial],
+    kept_aside: Mapping[int, Mapping[str, Any]],
+    of_study: Mapping[str, Any],
 ) -> dict[str, StopRecord]:
-    """Return every trial's own record; a retry inherits that of its forerunner."""
+    """Return every trial's own record; a retry inherits that of its forerunner.
+
+    A trial whose worker was gone has none itself: it lies with the study.
+    """
     found: dict[str, StopRecord] = {}
     for trial in frozen:
         own = str(trial.number)
-        for stored in (trial.user_attrs, kept_aside.get(trial.number, {})):
+        stale = of_study.get(f"{STALE}{own}")
+        places = (trial.user_attrs, kept_aside.get(trial.number), stale)
+        for stored in (place for place in places if isinstance(place, Mapping)):
             record = StopRecord.from_metadata(stored)
             if record is not None and record.trial in ("", own):
                 found.setdefault(own, record)
