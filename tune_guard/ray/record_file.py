@@ -27,8 +27,9 @@ class RecordFiles:
 
     A storage that refuses is asked again, for a quarter of a second in all, and
     by later trials only once each. What it refused goes into the trial's local
-    directory, which Ray copies to storage as soon as it can, and if that is
-    refused too, into a file in the working directory.
+    directory, which Ray copies to storage as soon as it can, and as a line into a
+    file below the working directory, or else the home directory, where
+    ``load_sweep`` finds it should Ray not be able to.
 
     Args:
         notices: Where a storage that refuses is named once.
@@ -67,21 +68,12 @@ class RecordFiles:
             )
 
     def _write_elsewhere(self, trial: Trial, text: str, refusal: Exception) -> None:
-        for write in (_write_beside_logs, _append_to_working_directory):
-            try:
-                path = write(trial, text)
-            except OSError:
-                continue
-            self._notices.once(
-                "storage",
-                f"The storage refused a trial's record ({refusal!r}); it lies in"
-                f" {path}. The trials themselves are cut as they should.",
-            )
-            return
+        kept = [path for write in _ELSEWHERE if (path := write(trial, text))]
+        where = f"it lies in {' and '.join(map(str, kept))}" if kept else "it is lost"
         self._notices.once(
             "storage",
-            f"The storage refused a trial's record ({refusal!r}), and so did the"
-            " local disk: reasons are in the results only.",
+            f"The storage refused a trial's record ({refusal!r}); {where}. The trials"
+            " themselves are cut as they should.",
         )
 
 
@@ -106,18 +98,30 @@ def _write_to_storage(trial: Trial, text: str) -> None:
         filesystem.move(target, path)
 
 
-def _write_beside_logs(trial: Trial, text: str) -> Path:
+def _write_beside_logs(trial: Trial, text: str) -> Path | None:
     path = Path(str(trial.local_path)) / RECORD_FILE
     draft = path.with_name(f".{RECORD_FILE}.tmp")
-    draft.write_text(text, encoding="utf-8")
-    return draft.replace(path)
+    try:
+        draft.write_text(text, encoding="utf-8")
+        return draft.replace(path)
+    except OSError:
+        return None
 
 
-def _append_to_working_directory(trial: Trial, text: str) -> Path:
+def _append_nearby(trial: Trial, text: str) -> Path | None:
+    """Append a line below the working directory, or else the home directory."""
     storage: Any = trial.storage
-    folder = Path(FALLBACK_FOLDER)
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{storage.experiment_dir_name}{FALLBACK_SUFFIX}"
-    with path.open("a", encoding="utf-8") as file:
-        file.write(text)
-    return path
+    name = f"{storage.experiment_dir_name}{FALLBACK_SUFFIX}"
+    for find in (Path.cwd, Path.home):
+        try:
+            folder = find() / FALLBACK_FOLDER
+            folder.mkdir(exist_ok=True)
+            with (folder / name).open("a", encoding="utf-8") as file:
+                file.write(text)
+        except (OSError, RuntimeError):
+            continue
+        return folder / name
+    return None
+
+
+_ELSEWHERE = (_write_beside_logs, _append_nearby)

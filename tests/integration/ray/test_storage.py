@@ -42,10 +42,16 @@ def test_the_record_is_written_through_fsspec(
 
 
 def test_a_storage_that_refuses_the_record_loses_nothing(
-    sweep: Any, train: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    sweep: Any,
+    train: Any,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is asked again, then left to Ray's own copying; the cut is the same."""
     from ray import tune
+
+    monkeypatch.chdir(tmp_path)
 
     def obstructed(config: dict[str, Any]) -> None:
         # A directory lies where the draft of the record would be written.

@@ -53,6 +53,15 @@ def trial_on(filesystem: Any, folder: Path, name: str = "t1") -> Any:
     )
 
 
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in, and live in, folders of the test's own."""
+    for name in ("work", "home"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
 @pytest.fixture
 def notices() -> Notices:
     """Return fresh notices."""
@@ -139,11 +148,10 @@ def test_later_trials_do_not_wait_for_a_storage_that_refuses(
     assert store.asked == 3 + 1 + 1
 
 
-def test_a_record_that_no_disk_takes_goes_to_the_working_directory(
-    tmp_path: Path, notices: Notices, monkeypatch: pytest.MonkeyPatch
+def test_a_refused_record_is_also_below_the_working_directory(
+    tmp_path: Path, notices: Notices
 ) -> None:
     """One line a record, where load_sweep looks for it."""
-    monkeypatch.chdir(tmp_path)
     trial = trial_on(Refusing(), tmp_path)
     trial.local_path = str(tmp_path / "nowhere")
     files = RecordFiles(notices)
@@ -153,16 +161,27 @@ def test_a_record_that_no_disk_takes_goes_to_the_working_directory(
     assert [json.loads(line)["value"] for line in lines] == ["NaN", "NaN"]
 
 
+def test_what_the_working_directory_refuses_goes_home(
+    tmp_path: Path, notices: Notices
+) -> None:
+    """A driver may run where it must not write."""
+    Path(".tune_guard").write_text("a file where the folder should be")
+    RecordFiles(notices).write(trial_on(Refusing(), tmp_path), CONTENT)
+    kept = Path.home() / ".tune_guard" / "sweep.tune_guard.jsonl"
+    assert str(kept) in notices.messages["storage"]
+    assert json.loads(kept.read_text())["value"] == "NaN"
+
+
 def test_nothing_is_raised_when_nothing_can_be_written(
-    tmp_path: Path, notices: Notices, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, notices: Notices
 ) -> None:
     """One warning, and the sweep goes on."""
-    (tmp_path / ".tune_guard").write_text("a file where the folder should be")
-    monkeypatch.chdir(tmp_path)
+    for folder in (Path(), Path.home()):
+        (folder / ".tune_guard").write_text("a file where the folder should be")
     trial = trial_on(Refusing(), tmp_path)
     trial.local_path = str(tmp_path / "nowhere")
     RecordFiles(notices).write(trial, CONTENT)
-    assert "and so did the local disk" in notices.messages["storage"]
+    assert "it is lost" in notices.messages["storage"]
 
 
 def test_a_withdrawn_record_is_gone(tmp_path: Path, notices: Notices) -> None:

@@ -395,3 +395,22 @@ def test_a_file_that_cannot_be_read_costs_itself_only(
     sweep = load_sweep(experiment.path)
     assert [trial.steps_run for trial in sweep.trials] == [0, 1]
     assert "cannot be read" in sweep.problems[0].what
+
+
+def test_a_record_that_the_storage_refused_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below the working directory, by the experiment's name and the trial's id."""
+    experiment = RayExperiment(tmp_path / "exp")
+    experiment.trial("a_t0", [row(1, loss=0.5)])
+    experiment.trial("a_t1", [{**row(1, loss=0.5), "trial_id": "t1"}])
+    record = StopRecord(reason="stalled", outcome=Outcome.ERROR, step=1, trial="t0")
+    lines = [{**record.metadata(), "trial_id": "t0"}, {"trial_id": "t9"}]
+    kept = tmp_path / "work" / ".tune_guard" / "exp.tune_guard.jsonl"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("".join(json.dumps(line) + "\n" for line in lines) + "torn")
+    monkeypatch.chdir(tmp_path / "work")
+    trials = load_sweep(str(experiment.path)).trials
+    found = {trial.id: trial.reason for trial in trials}
+    assert found["t0"] == "stalled"
+    assert found["t1"] != "stalled"

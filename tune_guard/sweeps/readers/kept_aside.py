@@ -37,6 +37,23 @@ def kept_aside(source: str, study: str) -> dict[int, Mapping[str, Any]]:
     return found
 
 
+def kept_aside_of_experiment(name: str) -> dict[str, Mapping[str, Any]]:
+    """Return the records that a Ray experiment's storage refused, by trial id.
+
+    They lie below the working or the home directory of the driver.
+
+    Args:
+        name: Name of the experiment's directory.
+    """
+    found: dict[str, Mapping[str, Any]] = {}
+    for folder in (pathlib.Path.home(), pathlib.Path()):
+        for line in _lines(folder / FALLBACK_FOLDER / f"{name}{FALLBACK_SUFFIX}"):
+            entry = from_json(line)
+            if isinstance(entry, dict) and isinstance(entry.get("trial_id"), str):
+                found[entry["trial_id"]] = entry
+    return found
+
+
 def _entries(path: pathlib.Path, study: str) -> Iterator[dict[str, Any]]:
     for line in _lines(path):
         entry = from_json(line)

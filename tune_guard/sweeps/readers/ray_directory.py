@@ -17,6 +17,7 @@ from tune_guard.record import (
 )
 from tune_guard.sweeps.curves import Curves
 from tune_guard.sweeps.objective import recorded, usable_before
+from tune_guard.sweeps.readers.kept_aside import kept_aside_of_experiment
 from tune_guard.sweeps.readers.params import flat_params
 from tune_guard.sweeps.readers.progress import Progress, silent
 from tune_guard.sweeps.readers.ray_end import end_of, is_stale, settled, stored_in
@@ -113,6 +114,7 @@ class _Reader:
         self.records: dict[str, StopRecord] = {}
         self.curves: dict[str, Mapping[str, Curve]] = {}
         self.cut_ids: set[str] = set()
+        self.aside = kept_aside_of_experiment(last_part(directory))
 
     def read(self, source: str, progress: Progress, done: int, total: int) -> Sweep:
         files = {path: self._read(path) for path in self.experiment.states}
@@ -157,7 +159,7 @@ class _Reader:
         trial_id = trial_id or last_part(directory)
         if trial_id in self.curves:
             trial_id = last_part(directory)
-        record = self._record(files, rows, known)
+        record = self._record(files, rows, known, self.aside.get(trial_id))
         self.curves[trial_id] = rows.curves
         error = self._error(files, known)
         end = end_of(known, rows, record, error)
@@ -228,11 +230,19 @@ class _Reader:
             return None
 
     def _record(
-        self, files: Mapping[str, str], rows: RayRows, known: TrialState | None
+        self,
+        files: Mapping[str, str],
+        rows: RayRows,
+        known: TrialState | None,
+        aside: Mapping[str, Any] | None,
     ) -> StopRecord | None:
-        """Return the record that holds: the trial's file, its state, its last row."""
+        """Return the record that holds.
+
+        The trial's file; what the storage refused and was kept aside; the trial's
+        state; its last row.
+        """
         stored = self._json(files.get(RECORD_FILE))
-        places = [stored, known.last_result if known else None, rows.last]
+        places = [stored, aside, known.last_result if known else None, rows.last]
         for place in places:
             record = stored_in(place) if isinstance(place, Mapping) else None
             failed = self._failed(files, known)
