@@ -29,19 +29,15 @@ STUDIES: list[Study] = []
 _Change = Callable[[Rule], Rule | None]
 
 
-def variants(names: Sequence[str] = JUDGED) -> Iterator[tuple[str, MakePolicy]]:
-    """Return the default policy, and without each part of it.
-
-    Args:
-        names: Rules to take apart.
-    """
+def variants() -> Iterator[tuple[str, MakePolicy]]:
+    """Return the default policy, and the same without each part of it."""
     yield "default", default
     for rule in DEFAULT:
-        if rule.id not in names:
+        if rule.id not in JUDGED:
             continue
         for hold in getattr(rule, "holds", ()):
             yield f"{rule.id} without {hold.id}", _with(_no_hold(rule.id, hold.id))
-    for name in names:
+    for name in JUDGED:
         yield f"without {name}", _with(_no_rule(name))
     for ratio in WARMUP_RATIOS:
         yield f"warm-up of {ratio:.0%}", functools.partial(_warming, ratio)
