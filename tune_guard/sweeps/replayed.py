@@ -35,7 +35,7 @@ class Request:
         mode: ``min`` or ``max``; empty for each sweep's own.
 
         budget_steps: Steps of a full trial; None for the policy's, else those
-            of each sweep's longest trial.
+            to which the sweep's longest curve of the objective goes.
     """
 
     policy: Policy | None = None
@@ -52,7 +52,9 @@ class Request:
             policy = dataclasses.replace(policy, metric=sweep.metric, mode=sweep.mode)
         budget = self.budget_steps or policy.budget_steps or sweep.budget_steps
         if budget is None:
-            budget = max((trial.steps_run for trial in sweep.trials), default=0)
+            # Of the objective's own curves: other metrics may count other steps.
+            curves = (sweep.curves.of(t.id).get(policy.metric) for t in sweep.trials)
+            budget = max((c.steps[-1] for c in curves if c), default=0)
         return dataclasses.replace(policy, budget_steps=max(1, budget))
 
 

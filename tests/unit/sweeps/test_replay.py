@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from dataclasses import replace
 
 import pytest
 
@@ -96,6 +97,15 @@ def test_metrics_are_merged_into_one_report_a_step() -> None:
 def test_the_longest_trial_is_the_budget_where_none_is_known() -> None:
     """A policy without a budget takes the sweep's."""
     recorded = sweep(a=[1.0], b=[1.0] * 7).with_objective("loss", "min")
+
+    assert Request().policy_for(recorded).budget_steps == 7
+
+
+def test_the_budget_counts_the_steps_of_the_objective() -> None:
+    """A batch loss that counts batches says nothing of how many epochs there are."""
+    recorded = sweep(a=[1.0] * 7).with_objective("loss", "min")
+    curves = {"loss": curve([1.0] * 7), "batch_loss": curve([1.0] * 900)}
+    recorded = replace(recorded, curves=Curves({"a": curves}))
 
     assert Request().policy_for(recorded).budget_steps == 7
 
