@@ -15,7 +15,7 @@ import pytest
 from tune_guard import dispatcher as dispatcher_module
 from tune_guard import listeners
 from tune_guard.dispatcher import Dispatcher
-from tune_guard.events import Event, GuardError, SweepStarted, TrialEnded
+from tune_guard.events import Event, GuardError, HealthSample, SweepStarted, TrialEnded
 from tune_guard.notices import Notices
 from tune_guard.record import StopRecord
 
