@@ -38,8 +38,10 @@ class VirtualClock:
         return event.is_set()
 
     def advance(self, seconds: float) -> None:
-        """Move the time on."""
+        """Move the time on, once no thread has work to do: requests take no time."""
         with self._changed:
+            while self._is_busy():
+                self._changed.wait(0.01)
             self._now += seconds
             self._changed.notify_all()
 
@@ -60,12 +62,17 @@ class VirtualClock:
 
     def _next(self) -> float | None:
         """Return when the first pause ends; None while a thread has work to do."""
-        alive = {thread.ident for thread in threading.enumerate()}
-        busy = (self._threads & alive) - self._pauses.keys()
-        if busy or any(event.is_set() for _, event in self._pauses.values()):
+        if self._is_busy():
             return None
         due = min((target for target, _ in self._pauses.values()), default=self._now)
         return due if self._now < due < self._now + FOREVER_S else None
+
+    def _is_busy(self) -> bool:
+        alive = {thread.ident for thread in threading.enumerate()}
+        at_work = (self._threads & alive) - self._pauses.keys()
+        due = (target <= self._now for target, _ in self._pauses.values())
+        woken = (event.is_set() for _, event in self._pauses.values())
+        return bool(at_work) or any(due) or any(woken)
 
     def as_clock(self) -> Clock:
         """Return what a sender takes."""
