@@ -33,6 +33,13 @@ from tune_guard.rules.base import Rule
 from tune_guard.verdict import Tier
 
 every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+
+
+def numbered(rules: list[Rule]) -> list[str]:
+    """Return names that are the same in every process that runs the tests."""
+    return [f"{rule.id}-{number}" for number, rule in enumerate(rules)]
+
+
 SIGNED = [
     RULES["plateau"],
     Plateau(patience=3, holds=()),
@@ -73,7 +80,7 @@ SCALE_FREE = [
 ]
 
 
-@pytest.mark.parametrize("rule", SCALE_FREE, ids=lambda rule: rule.id + str(id(rule)))
+@pytest.mark.parametrize("rule", SCALE_FREE, ids=numbered(SCALE_FREE))
 @settings(max_examples=30)
 @given(
     curve=phased_curves(),
@@ -95,7 +102,7 @@ def test_the_unit_of_the_numbers_does_not_matter(
     assert shown(other) == shown(one)
 
 
-@pytest.mark.parametrize("rule", SIGNED, ids=lambda rule: rule.id + str(id(rule)))
+@pytest.mark.parametrize("rule", SIGNED, ids=numbered(SIGNED))
 @settings(max_examples=30)
 @given(curve=phased_curves() | curves)
 def test_minimising_a_metric_is_maximising_its_negative(
