@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.integration.clusters import local_cluster
 from tests.integration.ray.support import POLICY
 
 os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
@@ -27,19 +28,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[None]:
-    """Start Ray on two cores, without dashboard."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import ray
-
-        ray.init(
-            num_cpus=2,
-            include_dashboard=False,
-            logging_level="ERROR",
-            log_to_driver=False,
-        )
+    """Start Ray on two cores."""
+    with local_cluster(num_cpus=2):
         yield
-        ray.shutdown()
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,12 @@ import ctypes
 import os
 import shutil
 import subprocess
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.integration.clusters import local_cluster
 
 NVML = Path(__file__).parent / "nvml"
 
@@ -20,23 +21,13 @@ os.environ.setdefault("TUNE_WARN_INSUFFICENT_RESOURCE_THRESHOLD_S", "600")
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[None]:
-    """Start Ray without dashboard.
+    """Start Ray.
 
     Its slots are no real cores: those of a training that Tune ended are given
     back late, because Ray's cleaner asks the dashboard.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import ray
-
-        ray.init(
-            num_cpus=12,
-            include_dashboard=False,
-            logging_level="ERROR",
-            log_to_driver=False,
-        )
+    with local_cluster(num_cpus=12):
         yield
-        ray.shutdown()
 
 
 @pytest.fixture(scope="session")
