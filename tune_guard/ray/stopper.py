@@ -91,7 +91,7 @@ class GuardStopper(Stopper):
             Whether Ray is to stop the trial.
         """
         try:
-            told = told_by_worker(result)
+            told = told_by_worker(result) if TOP in result else None
             if told is not None:
                 return self._take_over(trial_id, result, told)
             if result.get(DONE):
