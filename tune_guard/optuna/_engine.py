@@ -8,6 +8,7 @@ checked against one page.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from tune_guard.rules.base import Mode
 
+_PASSWORD = re.compile(r"(://[^:@/]*):[^@/]*@")
 _CONSTRAINT = "constraints:tune_guard"
 """The system attribute that ``Trial.set_constraint("tune_guard", ...)`` writes."""
 
@@ -124,9 +126,13 @@ def local_file(study: Study) -> Path | None:
 
 def address(study: Study) -> str:
     """Return what tells the storage from others, without a password."""
-    url = _url(_backend(study))
+    backend = _backend(study)
+    url = _url(backend)
     if url is not None:
         return str(url.render_as_string(hide_password=True))
+    redis = getattr(backend, "_url", None)
+    if isinstance(redis, str):
+        return _PASSWORD.sub(r"\1:***@", redis)
     return str(local_file(study) or type(study._storage).__name__)
 
 

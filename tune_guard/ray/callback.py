@@ -299,6 +299,7 @@ def _content(trial: Trial, record: StopRecord, *, final: bool) -> dict[str, Any]
     return {
         **record.metadata(),
         "trial_id": trial.trial_id,
+        "path": str(trial.path),
         ITERATION: row.get(ITERATION),
         "final": final,
     }

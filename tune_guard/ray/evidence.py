@@ -11,6 +11,7 @@ from tune_guard.evidence.bundle import Place, write
 from tune_guard.evidence.parts import REPORTS, in_order, trial_parts
 from tune_guard.evidence.places import Folder, Storage, bundle_name
 from tune_guard.evidence.settings import FOLDER, Evidence
+from tune_guard.ray.record_file import is_denied
 
 if TYPE_CHECKING:
     from ray.tune.experiment import Trial
@@ -33,7 +34,8 @@ def keep(
     """Write the bundle of a trial that is about to be cut. Never raises.
 
     It goes into the trial's directory in storage, and where that refuses it into
-    the local one, which Ray copies to storage as soon as it can.
+    the local one, which Ray copies to storage as soon as it can; not so where
+    access was denied.
 
     Returns:
         How the record calls it; empty where none could be written.
@@ -42,6 +44,8 @@ def keep(
     about = {"reason": record.reason, "step": record.step, "trial": record.trial}
     refusal = ""
     for place in _places(evidence, trial, bundle_name(record)):
+        if is_denied(refusal):
+            break
         bundle = write(
             place,
             in_order(parts, evidence),

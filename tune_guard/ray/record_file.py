@@ -26,10 +26,11 @@ class RecordFiles:
     """Writes the records of one sweep's trials.
 
     A storage that refuses is asked again, for a quarter of a second in all, and
-    by later trials only once each. What it refused goes into the trial's local
-    directory, which Ray copies to storage as soon as it can, and as a line into a
-    file below the working directory, or else the home directory, where
-    ``load_sweep`` finds it should Ray not be able to.
+    by later trials only once each. What it refused goes as a line into a file
+    below the working directory, or else the home directory, where ``load_sweep``
+    finds it; and into the trial's local directory, which Ray copies to storage as
+    soon as it can. Not so where access was denied: Ray's copying would stop at that
+    file, and leave out the trials' own.
 
     Args:
         notices: Where a storage that refuses is named once.
@@ -68,13 +69,22 @@ class RecordFiles:
             )
 
     def _write_elsewhere(self, trial: Trial, text: str, refusal: Exception) -> None:
-        kept = [path for write in _ELSEWHERE if (path := write(trial, text))]
+        ways = [_append_nearby]
+        if not is_denied(repr(refusal)):
+            ways.append(_write_beside_logs)
+        kept = [path for write in ways if (path := write(trial, text))]
         where = f"it lies in {' and '.join(map(str, kept))}" if kept else "it is lost"
         self._notices.once(
             "storage",
             f"The storage refused a trial's record ({refusal!r}); {where}. The trials"
             " themselves are cut as they should.",
         )
+
+
+def is_denied(refusal: str) -> bool:
+    """Whether a storage refused for good, and not only now, by what it said."""
+    said = refusal.lower()
+    return any(word in said for word in ("denied", "forbidden", "permission", "403"))
 
 
 def _place(trial: Trial) -> tuple[Any, str]:
@@ -122,6 +132,3 @@ def _append_nearby(trial: Trial, text: str) -> Path | None:
             continue
         return folder / name
     return None
-
-
-_ELSEWHERE = (_write_beside_logs, _append_nearby)

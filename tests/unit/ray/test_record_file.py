@@ -22,7 +22,8 @@ class Refusing:
 
     type_name = "s3"
 
-    def __init__(self, refusals: int = 10**9) -> None:
+    def __init__(self, refusal: OSError | None = None, refusals: int = 10**9) -> None:
+        self.refusal = refusal or PermissionError("access denied")
         self.refusals = refusals
         self.asked = 0
         self.real = fs.LocalFileSystem()
@@ -31,8 +32,7 @@ class Refusing:
         """Refuse, so many times."""
         self.asked += 1
         if self.asked <= self.refusals:
-            msg = "access denied"
-            raise PermissionError(msg)
+            raise self.refusal
         return self.real.open_output_stream(path)
 
     def get_file_info(self, path: str) -> Any:
@@ -127,14 +127,24 @@ def test_a_refused_record_goes_beside_the_logs(
     tmp_path: Path, notices: Notices
 ) -> None:
     """Ray copies it from there when it can; one warning says so."""
-    store = Refusing()
+    store = Refusing(OSError("the connection was lost"))
     files = RecordFiles(notices)
     trials = [trial_on(store, tmp_path, name) for name in ("t1", "t2", "t3")]
     for trial in trials:
         files.write(trial, CONTENT)
     assert all((Path(trial.local_path) / RECORD_FILE).exists() for trial in trials)
     assert list(notices.messages) == ["storage"]
-    assert "access denied" in notices.messages["storage"]
+    assert "connection was lost" in notices.messages["storage"]
+
+
+def test_what_is_denied_does_not_stand_in_the_way_of_rays_copying(
+    tmp_path: Path, notices: Notices
+) -> None:
+    """It would be denied there, too, and Ray would leave out what comes after it."""
+    trial = trial_on(Refusing(), tmp_path)
+    RecordFiles(notices).write(trial, CONTENT)
+    assert not (Path(trial.local_path) / RECORD_FILE).exists()
+    assert Path(".tune_guard/sweep.tune_guard.jsonl").exists()
 
 
 def test_later_trials_do_not_wait_for_a_storage_that_refuses(

@@ -400,17 +400,20 @@ def test_a_file_that_cannot_be_read_costs_itself_only(
 def test_a_record_that_the_storage_refused_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Below the working directory, by the experiment's name and the trial's id."""
+    """Below the working directory, by name and id, also when nothing else is left."""
     experiment = RayExperiment(tmp_path / "exp")
     experiment.trial("a_t0", [row(1, loss=0.5)])
     experiment.trial("a_t1", [{**row(1, loss=0.5), "trial_id": "t1"}])
     record = StopRecord(reason="stalled", outcome=Outcome.ERROR, step=1, trial="t0")
-    lines = [{**record.metadata(), "trial_id": "t0"}, {"trial_id": "t9"}]
+    lost = {**record.metadata(), "trial_id": "t2", "path": f"{tmp_path}/exp/a_t2"}
+    foreign = {**lost, "trial_id": "t3", "path": "/another/exp/a_t3"}
+    lines = [{**record.metadata(), "trial_id": "t0"}, lost, foreign, {"trial_id": 9}]
     kept = tmp_path / "work" / ".tune_guard" / "exp.tune_guard.jsonl"
     kept.parent.mkdir(parents=True)
     kept.write_text("".join(json.dumps(line) + "\n" for line in lines) + "torn")
     monkeypatch.chdir(tmp_path / "work")
     trials = load_sweep(str(experiment.path)).trials
     found = {trial.id: trial.reason for trial in trials}
-    assert found["t0"] == "stalled"
+    assert (found["t0"], found["t2"]) == ("stalled", "stalled")
     assert found["t1"] != "stalled"
+    assert "t3" not in found

@@ -27,9 +27,9 @@ def kept_aside(source: str, study: str) -> dict[int, Mapping[str, Any]]:
     found: dict[int, Mapping[str, Any]] = {}
     for folder in (pathlib.Path.home(), pathlib.Path()):
         for entry in _entries(folder / FALLBACK_FOLDER / _OPTUNA, study):
-            if entry.get("storage") == source:
+            if _plain(entry.get("storage")) == _plain(source):
                 found[entry["trial"]] = entry
-    local = source.removeprefix("sqlite:///")
+    local = _plain(source)
     if "://" not in local:
         # Whatever it was called when it was written: the two were moved together.
         for entry in _entries(pathlib.Path(f"{local}{FALLBACK_SUFFIX}"), study):
@@ -37,20 +37,25 @@ def kept_aside(source: str, study: str) -> dict[int, Mapping[str, Any]]:
     return found
 
 
-def kept_aside_of_experiment(name: str) -> dict[str, Mapping[str, Any]]:
-    """Return the records that a Ray experiment's storage refused, by trial id.
+def _plain(storage: object) -> str:
+    """Return a storage's address; a SQLite file is called by its path, too."""
+    return str(storage).removeprefix("sqlite:///")
+
+
+def kept_aside_of_experiment(name: str) -> list[Mapping[str, Any]]:
+    """Return the records that a Ray experiment's storage refused, the newest last.
 
     They lie below the working or the home directory of the driver.
 
     Args:
         name: Name of the experiment's directory.
     """
-    found: dict[str, Mapping[str, Any]] = {}
+    found: list[Mapping[str, Any]] = []
     for folder in (pathlib.Path.home(), pathlib.Path()):
         for line in _lines(folder / FALLBACK_FOLDER / f"{name}{FALLBACK_SUFFIX}"):
             entry = from_json(line)
-            if isinstance(entry, dict) and isinstance(entry.get("trial_id"), str):
-                found[entry["trial_id"]] = entry
+            if isinstance(entry, dict):
+                found.append(entry)
     return found
 
 

@@ -187,10 +187,21 @@ def _curves(values: Mapping[int, float], metric: str) -> dict[str, Curve]:
     return {metric: Curve(array("q", steps), readings)}
 
 
+def _has_ended(state: str, record: StopRecord) -> bool:
+    """Whether a record says how its trial ended.
+
+    A trial that the guard has cut is still running where the storage went down
+    before the worker could tell it.
+    """
+    if state == "RUNNING":
+        return record.outcome is Outcome.GUARD
+    return state in ("PRUNED", "FAIL")
+
+
 def _end(frozen: FrozenTrial, record: StopRecord | None) -> dict[str, Any]:
     """Return who ended a trial, why, at which step, and whose fault it is."""
     state = frozen.state.name
-    if record is not None and record.reason and state in ("PRUNED", "FAIL"):
+    if record is not None and record.reason and _has_ended(state, record):
         return {
             "outcome": record.outcome,
             "reason": record.reason,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +103,33 @@ def _experiments(tree: Tree, files: Sequence[str]) -> dict[str, _Experiment]:
     }
 
 
+class _Aside:
+    """The records that an experiment's storage refused, by trial id and directory."""
+
+    def __init__(self, name: str) -> None:
+        self._entries = kept_aside_of_experiment(name)
+        self._matched: set[str] = set()
+
+    def of(self, *names: str) -> Mapping[str, Any] | None:
+        """Return the newest record of a trial; a full disk may have left no id."""
+        for entry in reversed(self._entries):
+            trial_id = str(entry.get("trial_id"))
+            own = {trial_id, last_part(str(entry.get("path") or ""))}
+            if own & set(names) - {""}:
+                self._matched.add(trial_id)
+                found: Mapping[str, Any] = entry
+                return found
+        return None
+
+    def unmatched(self, experiment: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the newest record of each trial of this place that nobody asked for."""
+        newest = {str(e.get("trial_id")): e for e in self._entries}
+        for trial_id, entry in newest.items():
+            place = posixpath.dirname(str(entry.get("path") or ""))
+            if trial_id not in self._matched and place == experiment:
+                yield entry
+
+
 class _Reader:
     """Reads one experiment."""
 
@@ -114,7 +141,7 @@ class _Reader:
         self.records: dict[str, StopRecord] = {}
         self.curves: dict[str, Mapping[str, Curve]] = {}
         self.cut_ids: set[str] = set()
-        self.aside = kept_aside_of_experiment(last_part(directory))
+        self.aside = _Aside(last_part(directory))
 
     def read(self, source: str, progress: Progress, done: int, total: int) -> Sweep:
         files = {path: self._read(path) for path in self.experiment.states}
@@ -123,6 +150,7 @@ class _Reader:
         for position, (known, directory) in enumerate(self._pairs(state)):
             trials.append(self._trial(known, directory))
             progress(done + position + 1, total, "trials read")
+        trials += self._lost_trials()
         metric, modes = recorded(self.records)
         return Sweep(
             source=source,
@@ -159,7 +187,8 @@ class _Reader:
         trial_id = trial_id or last_part(directory)
         if trial_id in self.curves:
             trial_id = last_part(directory)
-        record = self._record(files, rows, known, self.aside.get(trial_id))
+        aside = self.aside.of(trial_id, last_part(directory))
+        record = self._record(files, rows, known, aside)
         self.curves[trial_id] = rows.curves
         error = self._error(files, known)
         end = end_of(known, rows, record, error)
@@ -184,6 +213,22 @@ class _Reader:
             host=str(rows.last.get("hostname") or rows.last.get("node_ip") or ""),
             **end,
         )
+
+    def _lost_trials(self) -> Iterator[Trial]:
+        """Yield the trials of which the storage has nothing, and a record was kept."""
+        for entry in self.aside.unmatched(self.tree.shown(self.directory)):
+            record = stored_in(entry)
+            trial_id = str(entry.get("trial_id") or "")
+            if record is None or trial_id in self.curves:
+                continue
+            self.records[trial_id], self.curves[trial_id] = record, {}
+            yield Trial(
+                id=trial_id,
+                name=last_part(str(entry.get("path") or "")),
+                sweep=last_part(self.directory),
+                source=self.tree.shown(self.directory),
+                **end_of(None, RayRows(), record, None),
+            )
 
     def _rows(self, files: Mapping[str, str], known: TrialState | None) -> RayRows:
         problems: list[Problem] = []
