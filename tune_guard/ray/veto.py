@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from ray.tune.schedulers import TrialScheduler
 
-from tune_guard.exceptions import ConfigError
 from tune_guard.notices import Notices
 from tune_guard.ray import _engine
 from tune_guard.ray.combine import Combined
 from tune_guard.ray.stopper import GuardStopper
+from tune_guard.ray.wrapping import WrappingScheduler
 from tune_guard.rules.registry import find_rule
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ray.tune.stopper import Stopper
 
 
-class GuardScheduler(TrialScheduler):
+class GuardScheduler(WrappingScheduler):
     """Let a scheduler cut a trial only where a rule of the guard agrees.
 
     The scheduler's wish stands until the rule agrees; the trial runs on till
@@ -55,42 +55,15 @@ class GuardScheduler(TrialScheduler):
     def __init__(
         self, wrapped_scheduler: TrialScheduler, *, veto: str = "behind"
     ) -> None:
-        if not isinstance(wrapped_scheduler, TrialScheduler):
-            msg = (
-                "`wrapped_scheduler` must be a scheduler of Ray Tune, but got"
-                f" {wrapped_scheduler!r}. Pass an instance, such as ASHAScheduler()."
-            )
-            raise ConfigError(msg)
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.wrapped_scheduler = wrapped_scheduler
+        super().__init__(wrapped_scheduler)
         self._veto = find_rule(veto).id
         self._wishes: set[str] = set()
         self._notices = Notices()
 
-    @property
-    def metric(self) -> Any:
-        """The wrapped scheduler's metric."""
-        return self.wrapped_scheduler.metric
-
-    @property
-    def supports_buffered_results(self) -> bool:
-        """Whether the wrapped scheduler takes several results at once."""
-        return bool(self.wrapped_scheduler.supports_buffered_results)
-
-    def set_search_properties(
-        self, metric: str | None, mode: str | None, **spec: Any
-    ) -> bool:
-        """Hand over what the TuneConfig says."""
-        return self.wrapped_scheduler.set_search_properties(metric, mode, **spec)
-
-    def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
-        """A trial is new."""
-        self.wrapped_scheduler.on_trial_add(tune_controller, trial)
-
     def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
         """A trial failed."""
         self._wishes.discard(trial.trial_id)
-        self.wrapped_scheduler.on_trial_error(tune_controller, trial)
+        super().on_trial_error(tune_controller, trial)
 
     def on_trial_result(
         self, tune_controller: Any, trial: Trial, result: dict[str, Any]
@@ -124,30 +97,18 @@ class GuardScheduler(TrialScheduler):
     ) -> None:
         """A trial ended."""
         self._wishes.discard(trial.trial_id)
-        self.wrapped_scheduler.on_trial_complete(tune_controller, trial, result)
+        super().on_trial_complete(tune_controller, trial, result)
 
     def on_trial_remove(self, tune_controller: Any, trial: Trial) -> None:
         """A trial was removed before it ran."""
         self._wishes.discard(trial.trial_id)
-        self.wrapped_scheduler.on_trial_remove(tune_controller, trial)
-
-    def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
-        """Let the scheduler choose."""
-        return self.wrapped_scheduler.choose_trial_to_run(tune_controller)
+        super().on_trial_remove(tune_controller, trial)
 
     def debug_string(self) -> str:
         """Return the scheduler's own line, and what it wished for in vain."""
         wishes = len(self._wishes)
-        own = self.wrapped_scheduler.debug_string()
+        own = super().debug_string()
         return f"{own} ({wishes} cuts wait for `{self._veto}`)" if wishes else own
-
-    def save(self, checkpoint_path: str) -> None:
-        """Save the scheduler."""
-        self.wrapped_scheduler.save(checkpoint_path)
-
-    def restore(self, checkpoint_path: str) -> None:
-        """Restore the scheduler."""
-        self.wrapped_scheduler.restore(checkpoint_path)
 
 
 def _guards(stoppers: list[Stopper]) -> Iterator[GuardStopper]:
