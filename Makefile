@@ -18,7 +18,7 @@ setup: .venv/.ok ## Create .venv with pinned versions (minutes once, then instan
 	@$(PYTHON) -c 'import ensurepip, venv' || \
 	  { echo "$(PYTHON) cannot create environments. On Debian: $(APT)"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install -c constraints.txt -e '.[all,dev]'
+	$(BIN)/pip install -c constraints.txt -e '.[all,dev,docs]'
 	@touch $@
 
 demo: setup ## Run a Ray sweep and an Optuna study on real data, compare the reasons
