@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 from hypothesis import settings
@@ -23,7 +23,14 @@ settings.load_profile("tests")
 def pytest_report_header() -> str:
     """Name the versions that results depend on."""
     engines = ("ray", "optuna", "torch", "pandas", "numpy")
-    return ", ".join(f"{name} {version(name)}" for name in engines)
+    return ", ".join(f"{name} {_version(name)}" for name in engines)
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "absent"
 
 
 def _service(variable: str) -> str:
