@@ -105,6 +105,16 @@ def write_constraint(study: Study, trial: FrozenTrial) -> None:
     study._storage.set_trial_system_attr(trial._trial_id, _CONSTRAINT, 1.0)
 
 
+def study_attributes(study: Study) -> dict[str, Any]:
+    """Return the study's system attributes, among them the dashboard's notes."""
+    return dict(study._storage.get_study_system_attrs(study._study_id))
+
+
+def write_study_attribute(study: Study, key: str, value: Any) -> None:
+    """Write one system attribute of the study, as optuna-dashboard does."""
+    study._storage.set_study_system_attr(study._study_id, key, value)
+
+
 def waiting_like(study: Study, trial: FrozenTrial) -> bool:
     """Whether a trial with the same parameters waits in the study's queue."""
     waiting = study.get_trials(deepcopy=False, states=(TrialState.WAITING,))

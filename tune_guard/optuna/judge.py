@@ -51,6 +51,8 @@ class Judge:
         veto: Id of the rule that must agree where the wrapped pruner cuts.
 
         evidence: What is kept of a trial before it is cut; None for nothing.
+
+        note: Whether a cut writes a note for optuna-dashboard.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Judge:
         most_attempts: int,
         veto: str | None = None,
         evidence: Evidence | None = None,
+        note: bool = False,
     ) -> None:
         self._policy = policy
         self._wrapped = wrapped
@@ -70,6 +73,7 @@ class Judge:
         self._mark_infeasible = mark_infeasible
         self._most_attempts = most_attempts
         self._veto = veto
+        self._note = note
         self._evidence = evidence if evidence and evidence.has_place else None
         self._recorder = Recorder(notices)
         self._announcer = Announcer(policy)
@@ -245,6 +249,8 @@ class Judge:
         logger.info("Trial %d: %s", trial.number, _sentence(record))
         stored = self._recorder.store(study, trial, record)
         self._announcer.ended(study, trial, record)
+        if stored and self._note:
+            self._recorder.note(study, trial, record)
         if record.blame is Blame.INFRASTRUCTURE:
             requeue(study, trial, self._most_attempts, self._notices)
         elif stored and self._marks(study):

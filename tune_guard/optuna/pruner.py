@@ -67,6 +67,10 @@ class GuardPruner(BasePruner):
         evidence: What is kept of a trial before it is cut, and where: in Optuna's
             artifact store or in a folder, as it says. None for nothing.
 
+        note: Whether a cut by the guard also becomes the trial's note in
+            optuna-dashboard, below what stands there. It costs a read and two
+            writes of the study's attributes.
+
     Raises:
         ConfigError: If an argument is of the wrong kind.
 
@@ -102,6 +106,7 @@ class GuardPruner(BasePruner):
         most_attempts: int = 3,
         veto: str | None = None,
         evidence: Evidence | None = None,
+        note: bool = False,
     ) -> None:
         _check(wrapped_pruner, policy, mark_infeasible, most_attempts)
         self.evidence = checked(evidence)
@@ -118,6 +123,7 @@ class GuardPruner(BasePruner):
             most_attempts=most_attempts,
             veto=veto,
             evidence=evidence,
+            note=note,
         )
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:

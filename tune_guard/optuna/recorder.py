@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from optuna.exceptions import UpdateFinishedTrialError
 
 from tune_guard.optuna import _engine
+from tune_guard.optuna.notes import write_note
 from tune_guard.record import (
     DETAIL,
     FALLBACK_FOLDER,
@@ -97,6 +98,18 @@ class Recorder:
                 "constraint",
                 f"A cut trial could not be marked as infeasible ({error!r}): the"
                 " sampler may take a late failure for a good trial.",
+            )
+
+    def note(self, study: Study, trial: FrozenTrial, record: StopRecord) -> None:
+        """Write the reason into the trial's note for the dashboard. Never raises."""
+        refused = None
+        if _engine.trial_id_of(trial) >= 0:
+            refused = _Tries().run(lambda: write_note(study, trial, record))
+        if refused is not None:
+            self._notices.once(
+                "note",
+                f"The note of trial {trial.number} could not be written ({refused!r});"
+                " its reason is stored all the same.",
             )
 
     def _write(
