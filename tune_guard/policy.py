@@ -73,7 +73,8 @@ class Policy:
         keys: Under which keys the other signals are found.
 
         actions: What each rule may do: ``stop`` (cut), ``warn`` (record only)
-            or ``off``, by rule id; ``*`` stands for all others.
+            or ``off``, by id of a rule that the policy has; ``*`` stands for all
+            others.
 
         fresh_key: Marker of the evaluation that produced the metric: a value
             counts only when its marker moved. For trainers that repeat the
@@ -210,9 +211,13 @@ class Policy:
     def from_yaml(cls, source: str | Path) -> Policy:
         """Read a policy from a YAML file, or from text that holds a line break.
 
+        What the file leaves out is that of the default policy. ``rules``, where it
+        stands, names all of them, as in Python; ``patience`` and ``target`` add
+        theirs.
+
         Raises:
-            ConfigError: If a key or value is wrong; the message names the
-                nearest key.
+            ConfigError: If a key or value is wrong; the message names the line
+                and the nearest key.
 
         Example:
             >>> Policy.from_yaml(Policy.default("loss", "min").to_yaml()).mode

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 ACTIONS = ("stop", "warn", "off")
 EVERY_RULE = "*"
+ARMED_BY = {
+    "plateau": "`patience=`",
+    "lr_floor": "`target=`",
+    "behind": "`Policy.thrifty`",
+}
+"""What arms a rule that is not in the default policy, beside naming it in `rules`."""
 
 
 def check_names(policy: Policy) -> None:
@@ -104,7 +110,8 @@ def check_actions(actions: Any, rules: Iterable[Rule]) -> None:
     """Check what the rules may do.
 
     Raises:
-        ConfigError: If a rule or an action is unknown.
+        ConfigError: If a rule or an action is unknown, or the policy does not have
+            the rule: only ``off`` is true of it.
     """
     if not isinstance(actions, Mapping):
         advice = "Write {'plateau': 'warn'}."
@@ -119,6 +126,13 @@ def check_actions(actions: Any, rules: Iterable[Rule]) -> None:
         if not isinstance(action, str) or action not in ACTIONS:
             name = f"actions[{rule_id!r}]"
             refuse(name, "stop, warn or off", action, "Pick one.")
+        if rule_id not in own and action != "off":
+            arm = ARMED_BY.get(rule_id, "`rules`")
+            msg = (
+                f"`actions` names {rule_id!r}, a rule that this policy does not have."
+                f" Arm it with {arm}, or leave it out."
+            )
+            raise ConfigError(msg)
 
 
 def refuse(name: str, constraint: str, value: object, advice: str) -> NoReturn:

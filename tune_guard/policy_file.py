@@ -14,6 +14,7 @@ import yaml
 from tune_guard.exceptions import ConfigError, did_you_mean
 from tune_guard.observation import Keys, check_keys
 from tune_guard.policy import DEFAULT, Policy
+from tune_guard.policy_lines import line_of
 from tune_guard.rules.base import Rule
 from tune_guard.rules.holds import Hold
 from tune_guard.rules.registry import builtin_holds, find_hold, find_rule
@@ -29,12 +30,27 @@ def read_policy(source: str | Path) -> Policy:
     text, name = _text_of(source)
     try:
         return _policy_of(yaml.load(text, _StrictLoader))  # noqa: S506 - it is safe
+    except _TwiceError as error:
+        msg = f"{name}:{error.line}: {error}"
+        raise ConfigError(msg) from error
     except ConfigError as error:
-        msg = f"{name}: {error}"
+        root = yaml.compose(text, _StrictLoader)
+        msg = f"{name}:{line_of(root, str(error))}: {error}"
         raise ConfigError(msg) from error
     except (yaml.YAMLError, RecursionError) as error:
-        msg = f"{name} is no YAML: {error}"
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else 1
+        problem = getattr(error, "problem", None) or error
+        msg = f"{name}:{line}: it is no YAML: {problem}."
         raise ConfigError(msg) from error
+
+
+class _TwiceError(ConfigError):
+    """A key stands twice in one mapping, for the second time on a line."""
+
+    def __init__(self, key: str, line: int) -> None:
+        super().__init__(f"`{key}` stands there twice. Keep one.")
+        self.line = line
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -52,9 +68,7 @@ class _StrictLoader(yaml.SafeLoader):
         seen: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                line = key.start_mark.line + 1
-                msg = f"line {line}: `{key.value}` stands there twice. Keep one."
-                raise ConfigError(msg)
+                raise _TwiceError(key.value, key.start_mark.line + 1)
             seen.add(str(key.value))
         return super().construct_mapping(node, deep)
 

@@ -116,9 +116,16 @@ def test_an_action_for_an_unknown_rule_names_the_nearest() -> None:
         policy(actions={"plateu": "warn"})
 
 
-def test_an_action_may_name_a_rule_that_the_policy_lacks() -> None:
-    """One file of actions may serve several policies."""
-    assert policy(rules=[NonFinite()], actions={"plateau": "warn"}).actions
+@pytest.mark.parametrize("action", ["warn", "stop"])
+def test_an_action_for_a_rule_that_the_policy_lacks_is_refused(action: Any) -> None:
+    """Else it would be taken for armed."""
+    with pytest.raises(ConfigError, match=r"'plateau'.*does not have.*`patience=`"):
+        policy(actions={"plateau": action})
+
+
+def test_a_rule_that_the_policy_lacks_may_be_off() -> None:
+    """That is true of it."""
+    assert policy(rules=[NonFinite()], actions={"plateau": "off"}).actions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,12 +163,12 @@ def test_a_policy_is_frozen_and_takes_only_metric_and_mode_by_position() -> None
 
 def test_a_policy_does_not_follow_the_callers_dictionaries() -> None:
     """What was checked stays what is used."""
-    actions: Any = {"plateau": "warn"}
+    actions: Any = {"relapse": "warn"}
     ignore = {"phase": "sanity"}
     made = policy(actions=actions, ignore_where=ignore)
-    actions["plateau"] = "kill"
+    actions["relapse"] = "kill"
     ignore.clear()
-    assert made.actions == {"plateau": "warn"}
+    assert made.actions == {"relapse": "warn"}
     assert made.ignore_where == {"phase": "sanity"}
 
 
@@ -261,7 +268,8 @@ def test_a_rule_is_found_by_its_id() -> None:
 )
 def test_the_nearest_action_counts(actions: Any, action: str) -> None:
     """A rule's own action, else the one for all, else to stop."""
-    assert policy(actions=actions).action("plateau") == action
+    made = Policy.default("loss", "min", patience=5, actions=actions)
+    assert made.action("plateau") == action
 
 
 def test_rules_that_are_off_are_not_armed() -> None:

@@ -166,7 +166,7 @@ def test_keys_are_read() -> None:
 )
 def test_a_mistake_is_named(text: str, message: str) -> None:
     """As a ConfigError that says where, and what was probably meant."""
-    with pytest.raises(ConfigError, match=f"(?s)^The policy text: .*{message}"):
+    with pytest.raises(ConfigError, match=rf"(?s)^The policy text:\d+: .*{message}"):
         read(text)
 
 
@@ -221,8 +221,29 @@ def test_a_mistake_in_a_file_names_the_file(tmp_path: Path) -> None:
     """Of several, the right one."""
     path = tmp_path / "policy.yaml"
     path.write_text(HEAD + "patiense: 3\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"policy\.yaml: `patiense`"):
+    with pytest.raises(ConfigError, match=r"policy\.yaml:3: `patiense`"):
         Policy.from_yaml(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("warmup_steps: -1\n", 3),
+        ("rules:\n- non_finite\n- plateau:\n    patience: 0\n", 6),
+        ("rules:\n  non_finite:\n  plateau:\n    patiense: 3\n", 6),
+        ("rules:\n- relapse\n- plateu\n", 5),
+        ("actions:\n  relapse: warn\n  plateau: warn\n", 5),
+        ("keys:\n  loss: nll\n  losss: nll\n", 5),
+        ("holdout: 0\nholdout: 1\n", 4),
+        ("patience: 3\nrules: [plateau]\n", 4),
+        ("rules: [\n", 4),
+        ("a: &a [*a]\n", 3),
+    ],
+)
+def test_a_mistake_names_its_line(text: str, line: int) -> None:
+    """Of the key or the rule that is wrong."""
+    with pytest.raises(ConfigError, match=f"^The policy text:{line}: "):
+        read(text)
 
 
 # ----------------------------------------------------------------------- writing

@@ -46,6 +46,12 @@ app.command(
     "tune_guard.cli.evidence:evidence", help="Show and verify what was kept of a trial."
 )
 app.command("tune_guard.cli.narrow:narrow", help="Leave out of a space what kills.")
+app.command(
+    "tune_guard.cli.rules:rules", help="List the rules, and what arms each of them."
+)
+app.command(
+    "tune_guard.cli.validate:validate", help="Check policies and search spaces in YAML."
+)
 app.command("tune_guard.cli.alerts:alerts", help="Test alerts; show what waits.")
 
 
