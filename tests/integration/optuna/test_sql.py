@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import uuid
 from typing import TYPE_CHECKING
 
 import optuna
 import pytest
 import sqlalchemy
-from optuna.pruners import BasePruner, NopPruner
+from optuna.pruners import BasePruner, MedianPruner, NopPruner
 from optuna.storages import RDBStorage, get_storage
 
 from tune_guard.optuna import GuardPruner
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAN = float("nan")
+SERVERS = ("postgres", "mysql")
+PREFIX = f"tune-guard-sql-{os.getpid()}-"
 
 
 class Statements:
@@ -40,7 +44,10 @@ def study_and_statements(
     url: str, pruner: BasePruner
 ) -> tuple[optuna.Study, Statements]:
     """Return a study with ten finished trials, and what it sends."""
-    study = optuna.create_study(storage=get_storage(url), pruner=pruner)
+    name = f"{PREFIX}{uuid.uuid4()}"
+    study = optuna.create_study(
+        study_name=name, storage=get_storage(url), pruner=pruner
+    )
     for _ in range(10):
         values = dict.fromkeys(range(5), 1.0)
         study.add_trial(
@@ -51,10 +58,19 @@ def study_and_statements(
     return study, Statements(backend.engine)
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
-    """URL of a new SQLite file."""
-    return f"sqlite:///{tmp_path / 'study.db'}"
+@pytest.fixture(
+    params=["sqlite", *(pytest.param(s, marks=pytest.mark.service) for s in SERVERS)]
+)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """URL of a new SQLite file, or of a server, where the studies are deleted."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'study.db'}"
+        return
+    url = request.getfixturevalue(f"{request.param}_url")
+    yield url
+    for name in optuna.get_all_study_names(url):
+        if name.startswith(PREFIX):
+            optuna.delete_study(study_name=name, storage=url)
 
 
 def test_no_statement_until_a_cut(url: str) -> None:
@@ -106,23 +122,24 @@ def test_a_question_after_the_cut_sends_nothing(url: str) -> None:
     assert statements.take() == []
 
 
+@pytest.mark.parametrize("wrapped", [NopPruner, MedianPruner])
 def test_a_whole_healthy_trial_sends_what_it_sends_without_the_guard(
-    tmp_path: Path,
+    url: str, wrapped: type[BasePruner]
 ) -> None:
     """From ask to tell, the statements are the same, one for one."""
 
     def objective(trial: optuna.Trial) -> float:
         for step in range(10):
             trial.report(1 / (step + 1), step)
-            assert trial.should_prune() is False
+            assert not trial.should_prune()
         return 1.0
 
     sent = []
-    for number, pruner in enumerate([NopPruner(), GuardPruner()]):
-        url = f"sqlite:///{tmp_path / f'{number}.db'}"
+    for pruner in (wrapped(), GuardPruner(wrapped())):
         study, statements = study_and_statements(url, pruner)
         study.optimize(objective, n_trials=2)
         sent.append(statements.take())
+    assert sent[0]
     assert sent[0] == sent[1]
 
 

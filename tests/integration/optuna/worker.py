@@ -18,6 +18,7 @@ from optuna.storages import (
     RDBStorage,
     RetryHeartbeatStaleTrialCallback,
     get_storage,
+    run_grpc_proxy_server,
 )
 from optuna.storages.journal import JournalFileBackend, JournalRedisBackend
 
@@ -26,6 +27,7 @@ from tune_guard.policy import Policy
 from tune_guard.rules import NonFinite, Plateau
 
 NAN = float("nan")
+POLICY = Policy(metric="value", rules=(NonFinite(), Plateau(patience=3, holds=())))
 
 
 def open_storage(address: str) -> BaseStorage:
@@ -53,12 +55,11 @@ def open_storage(address: str) -> BaseStorage:
 
 def open_study(address: str, name: str) -> optuna.Study:
     """Load a study the way a worker must: with the guard."""
-    rules = (NonFinite(), Plateau(patience=3, holds=()))
     median = optuna.pruners.MedianPruner(n_startup_trials=2)
     return optuna.load_study(
         study_name=name,
         storage=open_storage(address),
-        pruner=GuardPruner(median, Policy(metric="value", rules=rules)),
+        pruner=GuardPruner(median, POLICY),
     )
 
 
@@ -113,8 +114,14 @@ def hang_when_cut(address: str, name: str, _: int) -> None:
     open_study(address, name).optimize(hang, n_trials=1)
 
 
+def serve(address: str, _: str, port: int) -> None:
+    """Be the gRPC proxy of a storage, until it is ended."""
+    run_grpc_proxy_server(open_storage(address), host="127.0.0.1", port=port)
+
+
 if __name__ == "__main__":
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     warnings.simplefilter("ignore", ExperimentalWarning)
-    task = {"run": run, "leave_open": leave_open, "hang_when_cut": hang_when_cut}
-    task[sys.argv[1]](sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    tasks = (run, leave_open, hang_when_cut, serve)
+    task = {function.__name__: function for function in tasks}[sys.argv[1]]
+    task(sys.argv[2], sys.argv[3], int(sys.argv[4]))
