@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import doctest
 import importlib
+import inspect
 import json
 import math
 import pickle
@@ -118,10 +119,10 @@ def test_rules_are_equal_by_value_hashable_and_picklable(rule_id: str) -> None:
 @every_rule
 def test_the_docstring_says_what_it_takes_and_shows_it(rule_id: str) -> None:
     """Every parameter under Args, errors under Raises, a source, an example."""
-    doc = KINDS[rule_id].__doc__ or ""
+    doc = inspect.cleandoc(KINDS[rule_id].__doc__ or "")
     arguments = doc.partition("Args:")[2].partition("Raises:")[0]
     for field in dataclasses.fields(KINDS[rule_id]):
-        assert f"\n        {field.name}: " in arguments, field.name
+        assert f"\n    {field.name}: " in arguments, field.name
     assert "ConfigError" in doc.partition("Raises:")[2]
     assert ">>> " in doc.partition("Example:")[2]
 

@@ -82,8 +82,8 @@ def make(row: Row, python: str, folder: Path) -> Path:
     ):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            msg = f"{' '.join(command[1:])}: {done.stderr.strip()[-2000:]}"
-            raise NotRunError(msg)
+            errors = [x for x in done.stderr.splitlines() if x.startswith("ERROR")]
+            raise NotRunError(" ".join(errors) or done.stderr[-500:])
     return inside
 
 

@@ -78,7 +78,7 @@ ROWS: dict[str, Row] = {
             "cyclopts": "4.0.0",
             "fsspec": "2023.5.0",
             "PyYAML": "6.0",
-            "rich": "13.0.0",
+            "rich": "13.6.0",
         },
     ),
     "oldest-torch": Row(
