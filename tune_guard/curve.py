@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import pairwise
+from itertools import chain, pairwise
 from statistics import median
 from typing import Any
+
+from tune_guard.observation import is_real, is_whole
 
 _MOST_BUCKETS = 64
 _RECENT = 5
@@ -28,6 +30,8 @@ class Curve:
 
         held: Best level held so far: the highest median of five readings in a
             row. One lucky reading is no level.
+
+        recent_top: Best of the last five readings.
 
         start: Level at the start: the median of the first five readings. The first
             alone is often a lucky one, with rewards above all.
@@ -63,6 +67,7 @@ class Curve:
         "last_step",
         "middles",
         "pending",
+        "recent_top",
         "start",
         "tops",
         "warm",
@@ -81,7 +86,7 @@ class Curve:
         self.tops: list[float] = []
         self.middles: list[float] = []
         self._recent: deque[float] = deque(maxlen=_RECENT)
-        self._top = self._mean = 0.0
+        self._top = self._mean = self.recent_top = 0.0
 
     def add(self, score: float, step: int, *, warming: bool = False) -> None:
         """Take in one finite score, reported at ``step``."""
@@ -89,7 +94,8 @@ class Curve:
         self.last, self.last_step = score, step
         recent = self._recent
         recent.append(score)
-        middle = sorted(recent)[len(recent) // 2]
+        ordered = sorted(recent)
+        middle, self.recent_top = ordered[len(ordered) // 2], ordered[-1]
         if self.count <= _RECENT:
             self._begin(score, step)
         if warming:
@@ -97,7 +103,7 @@ class Curve:
         if self.best is None or score > self.best:
             self.best = score
         if self.held is None or middle > self.held:
-            self.held = middle if len(recent) == _RECENT else None
+            self.held = middle if len(ordered) == _RECENT else None
         pending = self.pending + 1
         if pending == 1 or score > self._top:
             self._top = score
@@ -169,11 +175,42 @@ class Curve:
 
     def state(self) -> list[Any]:
         """Return the summary as plain values."""
-        values = (getattr(self, name) for name in self.__slots__)
+        values = (getattr(self, name) for name in _STORED)
         return [list(v) if isinstance(v, (list, deque)) else v for v in values]
 
     def restore(self, state: list[Any]) -> None:
-        """Take over what :meth:`state` returned."""
-        for name, value in zip(self.__slots__, state, strict=True):
-            setattr(self, name, list(value) if isinstance(value, list) else value)
-        self._recent = deque(self._recent, _RECENT)
+        """Take over what :meth:`state` returned.
+
+        Raises:
+            ValueError: If it is damaged; nothing is taken over then.
+        """
+        found = Curve()
+        for name, value in zip(_STORED, state, strict=True):
+            setattr(found, name, list(value) if isinstance(value, list) else value)
+        found._check()
+        for name in _STORED:
+            setattr(self, name, getattr(found, name))
+        self._recent = deque(found._recent, _RECENT)
+        self.recent_top = max(self._recent, default=0.0)
+
+    def _check(self) -> None:
+        """Refuse what would grow without a bound, or fail at the next reading."""
+        counts = (self.count, self.warm, self.pending, self.width)
+        lists = (self.early, self.tops, self.middles, self._recent)
+        single = (self.best, self.held, self.last, self.start)
+        ok = (
+            all(map(is_whole, (*counts, self.first_step, self.last_step)))
+            and self.width >= 1
+            and 0 <= self.pending < self.width
+            and all(isinstance(values, (list, deque)) for values in lists)
+            and all(map(is_real, chain(*lists, (self._top, self._mean))))
+            and all(value is None or is_real(value) for value in single)
+            and len(self.tops) == len(self.middles) < _MOST_BUCKETS
+            and len(self.early) <= _RECENT
+        )
+        if not ok:
+            msg = "a curve must hold its counts and readings"
+            raise ValueError(msg)
+
+
+_STORED = tuple(name for name in Curve.__slots__ if name != "recent_top")

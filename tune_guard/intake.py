@@ -52,7 +52,8 @@ class Intake:
         if now is None:
             return None
         observation = self.reader.read(now, report)
-        observation.__dict__["warming"] = now < policy.warmup_steps
+        if now < policy.warmup_steps:
+            observation.__dict__["warming"] = True
         if self.key_watch.unseen:
             self.key_watch.see(observation, report, counts=not between)
         if policy.fresh_key is not None and not self._moved(report, policy.fresh_key):

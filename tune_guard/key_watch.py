@@ -33,7 +33,8 @@ class KeyWatch:
         self._notices = notices
         self._fresh_key = policy.fresh_key
         self._keys = _named_keys(policy)
-        self._rules = {r.id: r.needs for r in policy.armed_rules() if r.needs}
+        rules = [r for r in policy.armed_rules() if not r.rare]
+        self._rules = {r.id: r.needs for r in rules if r.needs}
         self.reports = 0
         self._newest: Mapping[str, Any] = {}
         self.unseen = set(self._keys)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import math
 from collections.abc import Mapping
 from dataclasses import replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tune_guard.curve import Curve
@@ -13,9 +14,10 @@ from tune_guard.exceptions import brief
 from tune_guard.intake import Intake
 from tune_guard.notices import Notices
 from tune_guard.observation import Observation
+from tune_guard.panel import Panel
 from tune_guard.peers import Peers
 from tune_guard.record import StopRecord
-from tune_guard.rules.base import Context, Detector, Rule
+from tune_guard.rules.base import Context, Detector
 from tune_guard.schedule import Schedule
 from tune_guard.stored_state import STATE_VERSION, check_state, store_verdict
 from tune_guard.verdict import HEALTHY, Finding, Level, Tier, Verdict, decide
@@ -114,28 +116,7 @@ class Monitor:
             peers=self.peers,
         )
         self._sign = context.sign
-        self._detectors: dict[str, Detector] = {}
-        for rule in policy.armed_rules():
-            if rule.compares and self.peers and policy.budget_steps is None:
-                self._name_missing_budget(rule.id)
-            try:
-                self._detectors[rule.id] = rule.start(context)
-            except Exception as error:  # noqa: BLE001 - a rule's bug must not end a sweep
-                self._name_failed_rule(rule.id, error)
-
-    def _name_failed_rule(self, rule_id: str, error: Exception) -> None:
-        self.notices.once(
-            f"rule:{rule_id}",
-            f"Rule `{rule_id}` failed with {brief(error)}: it is off for this"
-            " trial. Please report it to the rule's author.",
-        )
-
-    def _name_missing_budget(self, rule_id: str) -> None:
-        self.notices.once(
-            f"budget:{rule_id}",
-            f"Rule `{rule_id}` needs to know how many steps a full trial runs: it is"
-            " inactive. Give the policy `budget_steps`.",
-        )
+        self._panel = Panel(policy.armed_rules(), context, self.notices)
 
     def _name_of(self, signal: str) -> str:
         return self.names.get(signal, signal)
@@ -143,7 +124,7 @@ class Monitor:
     @property
     def detectors(self) -> Mapping[str, Detector]:
         """The rules' detectors by rule id: those that are armed and have not failed."""
-        return self._detectors
+        return self._panel.detectors
 
     @property
     def names(self) -> dict[str, str]:
@@ -190,15 +171,23 @@ class Monitor:
         Reports go to :meth:`observe`, which passes over those that say nothing new.
         """
         self._account(observation)
-        self.verdict = self._judge(observation)
+        findings = self._panel.findings(observation)
+        if self._against and observation.metric is not None:
+            self._against = frozenset()
+        self.verdict = self._decide(findings, observation) if findings else HEALTHY
         return self.verdict
 
     def _account(self, observation: Observation) -> None:
         """Keep the best value and feed the summaries."""
         value, lr, step = observation.metric, observation.lr, observation.step
-        if lr is not None and math.isfinite(lr):
+        if lr is not None and isfinite(lr):
             self.schedule.add(step, lr)
-        if value is None or not math.isfinite(value) or _unsound(observation):
+        if value is None or not isfinite(value):
+            return
+        norm, loss = observation.grad_norm, observation.loss
+        if norm is not None and not isfinite(norm) and not observation.step_skipped:
+            return  # a trainer that filters NaN logs a loss of 0.0 beside it
+        if loss is not None and not isfinite(loss):
             return
         score = self._sign * value
         self.curve.add(score, step, warming=observation.warming)
@@ -206,27 +195,12 @@ class Monitor:
         if best is None or score > self._sign * best:
             self.best_value, self.best_step = value, step
 
-    def _judge(self, observation: Observation) -> Verdict:
-        findings: list[Finding] = []
-        failed: list[str] = []
-        for rule_id, detector in self._detectors.items():
-            try:
-                found = detector.update(observation)
-                if found is not None:
-                    findings.append(self._tempered(_well_formed(found), observation))
-            except Exception as error:  # noqa: BLE001 - a rule's bug must not end a sweep
-                failed.append(rule_id)
-                self._name_failed_rule(rule_id, error)
-        for rule_id in failed:
-            del self._detectors[rule_id]
-        if self._against and observation.metric is not None:
-            self._against = frozenset()
-        if not findings:
-            return HEALTHY
+    def _decide(self, found: list[Finding], observation: Observation) -> Verdict:
+        findings = [self._tempered(finding, observation) for finding in found]
         self._against |= {f.rule for f in findings if _NO_OBJECTION.issuperset(f.holds)}
-        for found in findings:
-            if found.level is Level.WARN and len(self.warnings) < _MOST_WARNINGS:
-                self.warnings.setdefault(found.rule, found.step)
+        for finding in findings:
+            if finding.level is Level.WARN and len(self.warnings) < _MOST_WARNINGS:
+                self.warnings.setdefault(finding.rule, finding.step)
         verdict = decide(findings)
         if not self.spared and not verdict.stop:
             self.spared = next(filter(None, map(_sparing, verdict.findings)), "")
@@ -270,12 +244,7 @@ class Monitor:
         came are named, also in a trial too short to have named them before.
         """
         self._intake.key_watch.finish()
-        for rule_id, detector in list(self._detectors.items()):
-            try:
-                detector.finish()
-            except Exception as error:  # noqa: BLE001 - a rule's bug must not end a sweep
-                del self._detectors[rule_id]
-                self._name_failed_rule(rule_id, error)
+        self._panel.finish()
 
     def record(self, **more: Any) -> StopRecord:
         """Return the record of the present verdict; ``more`` are further fields."""
@@ -318,10 +287,7 @@ class Monitor:
             return
         if step <= seen:
             self._rewind(step)
-        for rule in self.policy.armed_rules():
-            detector = self._detectors.get(rule.id)
-            if detector is not None and detector.machine_bound:
-                self._detectors[rule.id] = rule.start(detector.context)
+        self._panel.change_machine()
 
     def keyframe(self) -> None:
         """Keep the present state to return to: call it when a checkpoint is taken."""
@@ -331,9 +297,13 @@ class Monitor:
 
     def _rewind(self, step: int) -> None:
         attempt, keyframes = self.attempt, self._keyframes
-        usable = [k for k in keyframes if k["last_step"] < step]
-        if usable:
-            self._load(usable[-1])
+        usable = [k for k in keyframes if (k.get("last_step") or 0) < step]
+        try:
+            if usable:
+                self._load(usable[-1])
+        except Exception as error:  # noqa: BLE001 - a damaged state must not end a sweep
+            self._forget_curve()
+            self._name_lost_state(error)
         self.attempt, self._keyframes = attempt, usable
         self._intake.last_step = step - 1
 
@@ -342,8 +312,12 @@ class Monitor:
 
         For display only. Rules whose state does not tell are left out.
         """
-        found = {name: d.margin() for name, d in self._detectors.items()}
-        return {name: margin for name, margin in found.items() if margin is not None}
+        found: dict[str, float] = {}
+        for name, detector in self.detectors.items():
+            with contextlib.suppress(Exception):  # a rule's bug must not end a sweep
+                margin = detector.margin()
+                found |= {} if margin is None else {name: margin}
+        return found
 
     def state(self) -> dict[str, Any]:
         """Return everything that decides later verdicts, as plain values."""
@@ -366,7 +340,7 @@ class Monitor:
             "spared": self.spared,
             "curve": self.curve.state(),
             "schedule": self.schedule.state(),
-            "rules": {name: d.state() for name, d in self._detectors.items()},
+            "rules": self._panel.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -400,44 +374,12 @@ class Monitor:
         self.spared = state.get("spared", "")
         self.curve.restore(state["curve"])
         self.schedule.restore(state["schedule"])
-        for rule in self.policy.armed_rules():
-            if rule.id in self._detectors and rule.id in state["rules"]:
-                self._load_rule(rule, state["rules"][rule.id])
-
-    def _load_rule(self, rule: Rule, stored: Any) -> None:
-        """Restore one detector, or start it anew: the others keep their state."""
-        fresh = self._detectors[rule.id]
-        try:
-            fresh.restore(stored)
-        except Exception as error:  # noqa: BLE001 - a rule's own parameters may have changed
-            self._detectors[rule.id] = rule.start(fresh.context)
-            self._name_lost_state(error)
-
-
-def _unsound(observation: Observation) -> bool:
-    """Whether the step's other numbers show that its metric means nothing.
-
-    A trainer that filters NaN logs a loss of 0.0 beside a NaN gradient norm.
-    """
-    norm, loss = observation.grad_norm, observation.loss
-    if norm is not None and not math.isfinite(norm) and not observation.step_skipped:
-        return True
-    return loss is not None and not math.isfinite(loss)
+        failure = self._panel.restore(state["rules"])
+        if failure is not None:
+            self._name_lost_state(failure)
 
 
 def _sparing(found: Finding) -> str:
     """Return ``rule@step:why`` where only an action or the holdout spared a trial."""
     spares = found.level is Level.WARN and found.holds and found.holds[0]
     return f"{found.rule}@{found.step}:{spares}" if spares in _NO_OBJECTION else ""
-
-
-def _well_formed(found: object) -> Finding:
-    if (
-        isinstance(found, Finding)
-        and isinstance(found.level, Level)
-        and isinstance(found.tier, Tier)
-        and isinstance(found.step, int)
-    ):
-        return found
-    msg = f"a rule must return a Finding or None, but got {brief(found)}"
-    raise TypeError(msg)

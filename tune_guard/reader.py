@@ -33,6 +33,7 @@ class _Place(NamedTuple):
     signal: str
     key: Any
     nested: tuple[str, ...]
+    is_number: bool
     convert: Callable[[object], Any]
 
 
@@ -68,19 +69,23 @@ class ReportReader:
         self.names = {signal: aliases[0] for signal, aliases in self.wanted.items()}
         self._notices = notices
         self._plans: dict[tuple[Any, ...], _Plan] = {}
+        self._shape: tuple[Any, ...] = ()
+        self._newest = _Plan([], [])
 
     def read(self, step: int, report: Mapping[str, Any]) -> Observation:
         """Return what ``report`` says at ``step``."""
         shape = tuple(report)
-        plan = self._plans.get(shape)
-        if plan is None:
-            plan = self._plan(shape, report)
+        if shape == self._shape:  # compared by identity: cheaper than a hash
+            plan = self._newest
+        else:
+            plan = self._plans.get(shape) or self._plan(shape, report)
+            self._shape, self._newest = shape, plan
         fields: dict[str, Any] = {"step": step}
-        for signal, key, nested, convert in plan.places:
+        for signal, key, nested, is_number, convert in plan.places:
             raw = self._nested(signal, nested, report) if nested else None
             if raw is None and key is not None:
                 raw = report[key]
-            if type(raw) is float and convert is to_number:
+            if type(raw) is float and is_number:
                 fields[signal] = raw
             elif raw is not None:
                 value = convert(raw)
@@ -111,8 +116,8 @@ class ReportReader:
                 if any(folder in tidy for folder in _folders(alias)):
                     nested.append(alias)
             if flat is not None or nested:
-                place = _Place(signal, flat, tuple(nested), _converter(signal))
-                places.append(place)
+                is_number, convert = signal not in FLAGS, _converter(signal)
+                places.append(_Place(signal, flat, tuple(nested), is_number, convert))
         plan = _Plan(places, self._other_losses(report))
         if len(self._plans) < _MOST_PLANS:
             self._plans[shape] = plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
+from math import nan
 
 
 class RobustWindow:
@@ -12,20 +13,29 @@ class RobustWindow:
     Holds the values in order of arrival and, beside them, sorted: adding one is
     a binary search and a shift of at most ``size`` numbers.
 
+    Args:
+        size: Values that are kept.
+
+        values: The first of them, oldest first.
+
     Example:
         >>> window = RobustWindow(3)
         >>> for value in (1.0, 9.0, 2.0, 3.0):
         ...     window.add(value)
-        >>> window.median()
+        >>> window.median
         3.0
     """
 
-    __slots__ = ("_size", "_sorted", "values")
+    __slots__ = ("_size", "_sorted", "median", "values")
 
     def __init__(self, size: int, values: list[float] | None = None) -> None:
-        self.values: deque[float] = deque(values or (), size)
+        self.values: deque[float] = deque(maxlen=size)
         self._size = size
-        self._sorted = sorted(self.values)
+        self._sorted: list[float] = []
+        self.median = nan
+        """The mean of the middle two for an even count; NaN while it is empty."""
+        for value in values or ():
+            self.add(value)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -37,10 +47,8 @@ class RobustWindow:
             del ordered[bisect_left(ordered, values[0])]
         values.append(value)
         insort(ordered, value)
-
-    def median(self) -> float:
-        """Return the median; the mean of the middle two for an even count."""
-        ordered, middle = self._sorted, len(self._sorted) // 2
+        middle = len(ordered) // 2
         if len(ordered) % 2:
-            return ordered[middle]
-        return 0.5 * ordered[middle - 1] + 0.5 * ordered[middle]
+            self.median = ordered[middle]
+        else:
+            self.median = 0.5 * ordered[middle - 1] + 0.5 * ordered[middle]

@@ -99,7 +99,7 @@ class Trial:
 
     def _best(self) -> float | None:
         """Return the best value that was accepted, as the plateau rule counts."""
-        detector: Any = self.monitor._detectors.get("plateau")
+        detector: Any = self.monitor.detectors.get("plateau")
         if detector is None or detector.best is None:
             return self.monitor.best_value
         best: float = detector._sign * detector.best

@@ -103,7 +103,7 @@ def feed(monitor: Monitor, losses: dict[int, Any]) -> list[int]:
 
 def steps_of(monitor: Monitor, rule_id: str = "probe") -> list[int]:
     """Return the steps that a probe was shown."""
-    return monitor._detectors[rule_id].steps  # type: ignore[attr-defined, no-any-return]
+    return monitor.detectors[rule_id].steps  # type: ignore[attr-defined, no-any-return]
 
 
 # --------------------------------------------------------------------- judging

@@ -75,9 +75,8 @@ def _amp_scale_collapse(detector: Any, observation: Observation) -> Iterator[Gau
 def _gradient_explosion(detector: Any, observation: Observation) -> Iterator[Gauge]:
     rule, norm = detector.rule, observation.grad_norm
     yield _counted(f"high norms of {rule.n}", detector.spikes.bit_count(), rule.k)
-    limit = detector._threshold()  # noqa: SLF001 - one rule's own number
-    if norm is not None and math.isfinite(limit):
-        yield _counted("norm", norm, limit)
+    if norm is not None and math.isfinite(detector.limit):
+        yield _counted("norm", norm, detector.limit)
 
 
 def _divergence(detector: Any, observation: Observation) -> Iterator[Gauge]:
@@ -87,7 +86,7 @@ def _divergence(detector: Any, observation: Observation) -> Iterator[Gauge]:
     if rule.metric is not None:
         loss = observation.get(rule.metric)
     if loss is not None and len(usual) >= rule.min_history:
-        level = usual.median()
+        level = usual.median
         yield _counted("loss", loss, level + (rule.factor - 1.0) * abs(level))
     curve, context = detector.context.curve, detector.context
     if curve.start is not None and rule.start_ratio:
@@ -155,7 +154,7 @@ def _slow_step(detector: Any, observation: Observation) -> Iterator[Gauge]:
     yield _counted("slow in a row", detector.slow_in_row, rule.consecutive)
     took = observation.step_time_s
     if took is not None and len(times) >= rule.min_history:
-        yield _counted("step time, s", took, rule.factor * times.median())
+        yield _counted("step time, s", took, rule.factor * times.median)
 
 
 _RULES: dict[str, Callable[[Any, Observation], Iterator[Gauge]]] = {

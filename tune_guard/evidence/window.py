@@ -40,11 +40,12 @@ class Window:
         (616, 384)
     """
 
-    __slots__ = ("_failed", "_rows", "_segments", "_shapes")
+    __slots__ = ("_failed", "_rows", "_segments", "_shape", "_shapes")
 
     def __init__(self) -> None:
         self._failed = ""
         self._shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._shape: tuple[str, ...] = ()
         self.forget()
 
     def __len__(self) -> int:
@@ -63,7 +64,9 @@ class Window:
             rows = self._begin(monitor)
         fields = observation.__dict__
         shape = tuple(fields)
-        rows.append((self._shapes.setdefault(shape, shape), tuple(fields.values())))
+        if shape != self._shape:  # compared by identity: cheaper than a hash
+            self._shape = self._shapes.setdefault(shape, shape)
+        rows.append((self._shape, tuple(fields.values())))
 
     def _begin(self, monitor: Monitor) -> list[Row]:
         """Take the monitor's state; keyframes decide no verdict."""

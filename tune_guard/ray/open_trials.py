@@ -14,7 +14,7 @@ from tune_guard.monitor import Monitor
 from tune_guard.notices import Notices
 from tune_guard.peers import Peers
 from tune_guard.policy import Policy
-from tune_guard.ray.rows import LOOKED_AT, SINCE_RESTORE, TOP, has_ended, stamp_of
+from tune_guard.ray.rows import LOOKED_AT, SINCE_RESTORE, Stamp, has_ended, stamp_of
 from tune_guard.ray.stored import print_of
 
 _MOST_AWAKE = 256
@@ -24,17 +24,19 @@ _MOST_ENDED = 1024
 class OpenTrial:
     """An open trial: its monitor, its newest row, and its configuration's print."""
 
-    __slots__ = ("config", "monitor", "row")
+    __slots__ = ("config", "monitor", "row", "stamp")
 
     def __init__(self, monitor: Monitor, config: str) -> None:
         self.monitor = monitor
         self.config = config
         self.row: dict[str, Any] | None = None
+        self.stamp: Stamp | None = None
+        """The live stamp of the newest row."""
 
     def is_behind(self, step: int | None) -> bool:
         """Whether a row needs a closer look: a rewind, or a checkpoint before it."""
-        row, last = self.row, self.monitor.last_step
-        if row is not None and getattr(row.get(TOP), "checkpointed", False):
+        stamp, last = self.stamp, self.monitor.last_step
+        if stamp is not None and stamp.checkpointed:
             return True
         return step is not None and last is not None and step < last
 
@@ -42,7 +44,7 @@ class OpenTrial:
         """Follow a retry, a rewind, a resume, or another trial's configuration."""
         monitor = self.monitor
         last = monitor.last_step
-        stamp = stamp_of(self.row)
+        stamp = self.stamp
         if stamp is not None and stamp.checkpointed:
             stamp.checkpointed = False
             monitor.keyframe()
@@ -124,6 +126,7 @@ class OpenTrials:
             monitor.restore(stored["monitor"])
             trial = OpenTrial(monitor, stored["config"])
         trial.row = None if sleeper is None else sleeper.row
+        trial.stamp = stamp_of(trial.row)
         self.awake[trial_id] = trial
         return trial
 

@@ -41,30 +41,49 @@ class Stamp(dict[str, Any]):
 
     Loggers see a plain dictionary; pickled or copied, it is one.
 
-    It is made for every row of a sweep, hence without a constructor of its own.
+    It is made for every row of a sweep, hence slots and no constructor of its own:
+    what was not set has the value of ``_UNSET``.
     """
 
-    monitor: Monitor | None = None
+    __slots__ = ("checkpointed", "ended", "judge", "monitor", "silent", "stopped_by")
+
+    monitor: Monitor | None
     """The trial's monitor while the trial is open: whoever records its end learns
     from it the best value, the attempt and the warnings."""
 
-    checkpointed = False
+    checkpointed: bool
     """Set by the callback: a checkpoint was taken after this row."""
 
-    ended = False
+    ended: bool
     """Set by the callback: the trial has ended after this row."""
 
-    stopped_by = ""
+    stopped_by: str
     """Set by a criterion that stops the experiment: its name."""
 
-    silent: Verdict | None = None
+    silent: Verdict | None
     """Set by the watchdog: it ended the trial, which was not heard of any more."""
 
-    judge: weakref.ref[Monitor] | None = None
+    judge: weakref.ref[Monitor] | None
     """The monitor that cut the trial after this row. It does not live on for it."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return _UNSET[name]
+        except KeyError:
+            raise AttributeError(name) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)
+
+
+_UNSET = {
+    "monitor": None,
+    "checkpointed": False,
+    "ended": False,
+    "stopped_by": "",
+    "silent": None,
+    "judge": None,
+}
 
 
 def to_row(record: StopRecord) -> dict[str, Any]:

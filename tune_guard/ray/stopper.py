@@ -141,8 +141,8 @@ class GuardStopper(Stopper):
             self._trials.free(trial_id)
             return True
         stamp = result[TOP] = Stamp(WARNED if monitor.warnings else RUNNING)
-        stamp.monitor = monitor
-        trial.row = result
+        stamp.monitor, stamp.checkpointed = monitor, False
+        trial.row, trial.stamp = result, stamp
         if result.get(CHECKPOINTED):
             monitor.keyframe()
         return False

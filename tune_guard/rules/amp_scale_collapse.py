@@ -39,6 +39,8 @@ class AmpScaleCollapse(Rule):
     id: ClassVar[str] = "amp_scale_collapse"
     tier: ClassVar[Tier] = Tier.FATAL
     blame: ClassVar[Blame] = Blame.CONFIG
+    needs: ClassVar[tuple[str, ...]] = ("step_skipped", "amp_scale")
+    rare: ClassVar[bool] = True
 
     consecutive: int = 20
     min_scale: float = 1.0

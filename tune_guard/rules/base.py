@@ -11,14 +11,13 @@ from typing import Any, ClassVar, Literal
 
 from tune_guard.curve import Curve
 from tune_guard.exceptions import ConfigError
-from tune_guard.observation import Observation
+from tune_guard.observation import Observation, is_real
 from tune_guard.peers import Peers
 from tune_guard.schedule import Schedule
 from tune_guard.statistics import RobustWindow
 from tune_guard.verdict import Blame, Finding, Level, Tier
 
 Mode = Literal["min", "max"]
-_PLAIN = (int, float, type(None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,11 @@ class Rule:
     tier: ClassVar[Tier]
     blame: ClassVar[Blame]
     needs: ClassVar[tuple[str, ...]] = ()
-    """Signals of which one must come: without any the rule is inactive."""
+    """Signals of which one must come. Until then the rule is inactive: its detector
+    is shown nothing, and the rule is named as inactive, once."""
+
+    rare: ClassVar[bool] = False
+    """Whether few trainings have its signals: it is not named when inactive."""
 
     compares: ClassVar[bool] = False
     """Whether the rule measures a trial against finished ones, by its share of the
@@ -222,13 +225,17 @@ def _restored(fresh: Any, value: Any) -> Any:
 
 def _fits(fresh: Any, value: Any) -> bool:
     if isinstance(fresh, (RobustWindow, deque, list)):
-        numbers = isinstance(value, list) and all(isinstance(v, _PLAIN) for v in value)
+        numbers = isinstance(value, list) and all(map(_is_plain, value))
         fixed = isinstance(fresh, list) and len(fresh) > 0
         return numbers and not (fixed and len(value) != len(fresh))
     if isinstance(fresh, dict):
         return isinstance(value, dict) and all(
-            isinstance(k, str) and isinstance(v, _PLAIN) for k, v in value.items()
+            isinstance(k, str) and _is_plain(v) for k, v in value.items()
         )
     if isinstance(fresh, str):
         return isinstance(value, str)
-    return isinstance(value, (list, *_PLAIN) if fresh is None else _PLAIN)
+    return _is_plain(value) or (fresh is None and isinstance(value, list))
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool) or is_real(value)

@@ -148,9 +148,12 @@ class _DivergenceDetector(Detector):
             found = self._run_away(observation, loss)
             if found is not None:
                 return found
-        if observation.metric is None or self.context.curve.pending:
+        curve = self.context.curve
+        start = curve.start
+        if observation.metric is None or curve.pending or start is None:
             return None
-        return self._back_at_start(observation)
+        # Every window holds the last five readings: one of them tells for most trials.
+        return None if curve.recent_top >= start else self._back_at_start(observation)
 
     def margin(self) -> float | None:
         return portion(len(self.high), self.rule.consecutive)
@@ -170,18 +173,19 @@ class _DivergenceDetector(Detector):
     def _run_away(self, observation: Observation, loss: float) -> Finding | None:
         usual, rule = self.usual, self.rule
         self.readings += 1
-        if len(usual) < rule.min_history:
+        if len(usual.values) < rule.min_history:
             usual.add(loss)
             return None
-        level = usual.median()
+        level = usual.median
         if self.lowest is None or level < self.lowest:
             self.first = level if self.first is None else self.first
             self.lowest = level
         limit = level + (rule.factor - 1.0) * abs(level)
         if loss <= limit:
             usual.add(loss)
-            self.high.clear()
-            self.in_row = 0
+            if self.in_row:
+                self.high.clear()
+                self.in_row = 0
             return None
         if observation.warming:
             return None
@@ -218,7 +222,7 @@ class _DivergenceDetector(Detector):
             message=(
                 f"{key} = {loss:.6g} at step {observation.step} is over {limit:.6g}"
                 f" ({len(self.high)} in a row), where"
-                f" {self.usual.median():.6g} was usual. Lower the learning rate, clip"
+                f" {self.usual.median:.6g} was usual. Lower the learning rate, clip"
                 " gradients, or warm up for longer."
             ),
             holds=holds,
@@ -228,7 +232,7 @@ class _DivergenceDetector(Detector):
         context, rule = self.context, self.rule
         curve = context.curve
         start, last = curve.start, curve.last
-        if start is None or last is None or last >= start or not rule.start_ratio:
+        if start is None or last is None or not rule.start_ratio:
             return None
         window = buckets(context, rule.start_ratio * stretch(context))
         compared = curve.count - window * curve.width

@@ -153,28 +153,33 @@ class _NormDetector(Detector):
         self.best_level: float | None = None
 
     def update(self, observation: Observation) -> Finding | None:
-        norm = observation.grad_norm
+        norm, loss = observation.grad_norm, observation.loss
         if norm is None and self.readings == 0:
             return None
-        self._note_score(observation)
+        if loss is not None and self.from_loss and isfinite(loss):
+            self._add_score(-loss)
+        else:
+            self._note_score(observation)
         if norm is None or observation.step_skipped or not 0.0 <= norm < inf:
             return None
         self.readings += 1
-        limit = self._threshold()
-        if norm <= limit:
-            self._accept(norm)
-            self.spikes = (self.spikes << 1) & self._mask
-            return None
-        return self._spike(norm, limit, observation)
+        limit = self.limit
+        if norm > limit:
+            return self._spike(norm, limit, observation)
+        self._accept(norm)
+        self.spikes = (self.spikes << 1) & self._mask
+        return None
 
     def margin(self) -> float | None:
         return portion(self.spikes.bit_count(), self.rule.k)
 
-    def _threshold(self) -> float:
-        if len(self.accepted) < self._needed:
+    @property
+    def limit(self) -> float:
+        """The norm above which the next one is high; infinite while none is."""
+        accepted = self.accepted
+        if len(accepted.values) < self._needed or not accepted.median > 0.0:
             return self._limit
-        median = self.accepted.median()
-        return min(self._limit, self._factor * median) if median > 0.0 else self._limit
+        return min(self._limit, self._factor * accepted.median)
 
     def _accept(self, norm: float) -> None:
         self.accepted.add(norm)

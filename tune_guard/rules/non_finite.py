@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from operator import attrgetter
 from typing import ClassVar
 
@@ -109,22 +109,44 @@ class _NonFiniteDetector(Detector):
         self.last_finite: dict[str, float] = {}
 
     def update(self, observation: Observation) -> Finding | None:
-        streams: Iterable[tuple[str, float | None]]
         if self._read is None:
-            streams = [(name, observation.get(name)) for name in self._names]
-        elif observation.losses:
-            named = zip(_STREAMS, self._read(observation), strict=True)
-            streams = [*named, *observation.losses]
-        else:
-            streams = zip(_STREAMS, self._read(observation), strict=True)
+            named = [(name, observation.get(name)) for name in self._names]
+            return self._judge(named, observation)
+        loss, metric, norm = self._read(observation)
+        if (
+            (loss is None or isfinite(loss))
+            and (metric is None or isfinite(metric))
+            and (norm is None or 0.0 <= norm < inf)
+            and not self.bad_in_row
+            and not observation.losses
+        ):
+            self._keep(loss, metric, norm)
+            return None
+        streams = zip(_STREAMS, (loss, metric, norm), strict=True)
+        return self._judge([*streams, *observation.losses], observation)
+
+    def _keep(
+        self, loss: float | None, metric: float | None, norm: float | None
+    ) -> None:
+        """Keep what was seen last: nearly every report comes here, hence unrolled."""
+        last = self.last_finite
+        if loss is not None:
+            last["loss"] = loss
+        if metric is not None:
+            last["metric"] = metric
+        if norm is not None:
+            last["grad_norm"] = norm
+
+    def _judge(
+        self, streams: Iterable[tuple[str, float | None]], observation: Observation
+    ) -> Finding | None:
         worst: Finding | None = None
         for name, value in streams:
             if value is None:
                 continue
             if isfinite(value) and not (value < 0.0 and name == "grad_norm"):
                 self.last_finite[name] = value
-                if self.bad_in_row:
-                    self.bad_in_row.pop(name, None)
+                self.bad_in_row.pop(name, None)
             else:
                 found = self._bad(name, value, observation)
                 if found is not None and (worst is None or found.level > worst.level):

@@ -87,6 +87,8 @@ class _RelapseDetector(Detector):
         if last >= held:
             self.warned = False
             return None
+        if curve.recent_top >= held:  # every window holds the last five
+            return None
         window = buckets(self.context, self.rule.window_ratio * stretch(self.context))
         if not window:
             return None

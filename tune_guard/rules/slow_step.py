@@ -112,7 +112,7 @@ class _SlowStepDetector(Detector):
     def _is_slow(self, took: float) -> bool:
         if len(self.step_times) < self.rule.min_history:
             return False
-        limit: float = self.rule.factor * self.step_times.median()
+        limit: float = self.rule.factor * self.step_times.median
         return took > limit
 
     def _accept(self, took: float, data: float | None) -> None:
@@ -124,7 +124,7 @@ class _SlowStepDetector(Detector):
     def _found(
         self, took: float, data: float | None, observation: Observation
     ) -> Finding:
-        typical = self.step_times.median()
+        typical = self.step_times.median
         key = self.context.name_of("step_time_s")
         return self.finding(
             observation,
@@ -141,7 +141,7 @@ class _SlowStepDetector(Detector):
 
     def _advice(self, excess: float, data: float | None) -> str:
         """Name the data loader if it accounts for most of the ``excess``."""
-        usual = self.data_times.median() if len(self.data_times) else 0.0
+        usual = self.data_times.median if len(self.data_times) else 0.0
         if data is None or data - usual < 0.5 * excess:
             return "Look for other jobs on the machine, or a throttled GPU."
         key = self.context.name_of("data_time_s")

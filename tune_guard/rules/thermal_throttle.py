@@ -187,7 +187,7 @@ def _bits_as_ratio(reasons: float | None) -> float | None:
 
 
 def _typical(window: RobustWindow) -> float | None:
-    return window.median() if len(window) >= _MIN_BASELINE else None
+    return window.median if len(window) >= _MIN_BASELINE else None
 
 
 def _evidence(observation: Observation, cool: Speeds) -> str:
