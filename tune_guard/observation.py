@@ -12,7 +12,7 @@ from tune_guard.exceptions import ConfigError, did_you_mean
 
 _MOST_KEYS_NAMED = 500
 _DEEPEST_KEY = 12
-_LONGEST_PREFIX = 200
+_MOST_STEPS = 2**63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +176,29 @@ def _slow_number(value: Any) -> float | None:
         return None
     item = value.item() if hasattr(value, "item") else float(value)
     return float(item) if type(item) is type(value) else to_number(item)
+
+
+def to_step(value: object) -> int | None:
+    """Read a whole step, or None: what does not fit into 64 bits counts nothing.
+
+    Example:
+        >>> to_step("3"), to_step(1e300), to_step(float("nan"))
+        (3, None, None)
+    """
+    number = value if isinstance(value, int) else to_number(value)
+    if number is None or isinstance(number, bool):
+        return None
+    return int(number) if -_MOST_STEPS < number < _MOST_STEPS else None
+
+
+def is_whole(value: object) -> bool:
+    """Whether a stored value is a count or a step: an integer of 64 bits."""
+    return type(value) is int and -_MOST_STEPS <= value < _MOST_STEPS
+
+
+def is_real(value: object) -> bool:
+    """Whether a stored value is a number that arithmetic takes, NaN included."""
+    return isinstance(value, float) or is_whole(value)
 
 
 def to_largest(value: object) -> float | None:

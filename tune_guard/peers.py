@@ -255,7 +255,7 @@ class Peers:
                 course.restore(stored)
                 leaders.append((str(name), course))
             finished, ids = int(state["finished"]), map(str, state["ids"])
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, OverflowError) as error:
             msg = f"the state of finished trials is damaged: {error!r}"
             raise ValueError(msg) from error
         self.finished = max(finished, len(leaders))

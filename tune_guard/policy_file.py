@@ -11,13 +11,14 @@ from typing import Any, TypeVar
 
 import yaml
 
-from tune_guard.exceptions import ConfigError, did_you_mean
-from tune_guard.observation import Keys, check_keys
+from tune_guard.exceptions import ConfigError, brief, did_you_mean
+from tune_guard.observation import Keys, check_keys, to_number
 from tune_guard.policy import DEFAULT, Policy
 from tune_guard.policy_lines import line_of
 from tune_guard.rules.base import Rule
 from tune_guard.rules.holds import Hold
 from tune_guard.rules.registry import builtin_holds, find_hold, find_rule
+from tune_guard.yaml_limits import LimitError, check_nodes, check_text
 
 VERSION = 1
 _Part = TypeVar("_Part", Rule, Hold)
@@ -28,13 +29,16 @@ _FIELDS = tuple(f.name for f in dataclasses.fields(Policy))
 def read_policy(source: str | Path) -> Policy:
     """Read a policy from a file, or from text that holds a line break."""
     text, name = _text_of(source)
+    root = None
     try:
-        return _policy_of(yaml.load(text, _StrictLoader))  # noqa: S506 - it is safe
-    except _TwiceError as error:
+        check_text(text)
+        root = yaml.compose(text, _StrictLoader)
+        check_nodes(root)
+        return _policy_of(_constructed(root))
+    except (_TwiceError, LimitError) as error:
         msg = f"{name}:{error.line}: {error}"
         raise ConfigError(msg) from error
     except ConfigError as error:
-        root = yaml.compose(text, _StrictLoader)
         msg = f"{name}:{line_of(root, str(error))}: {error}"
         raise ConfigError(msg) from error
     except (yaml.YAMLError, RecursionError) as error:
@@ -43,6 +47,23 @@ def read_policy(source: str | Path) -> Policy:
         problem = getattr(error, "problem", None) or error
         msg = f"{name}:{line}: it is no YAML: {problem}."
         raise ConfigError(msg) from error
+
+
+def _constructed(root: yaml.Node | None) -> Any:
+    """Return the plain values of a document.
+
+    Raises:
+        YAMLError: If a value is not what its tag says. PyYAML's constructors raise
+            anything then: for ``!!int ''`` an IndexError.
+    """
+    try:
+        loader = _StrictLoader("")
+        return None if root is None else loader.construct_document(root)
+    except (ConfigError, yaml.YAMLError):
+        raise
+    except Exception as error:
+        msg = f"a value does not fit its tag ({brief(error)})"
+        raise yaml.YAMLError(msg) from error
 
 
 class _TwiceError(ConfigError):
@@ -161,7 +182,7 @@ def _converted(value: Any, wanted: Any) -> Any:
     if isinstance(value, float) and int in kinds and float not in kinds:
         return int(value) if value.is_integer() else value
     if isinstance(value, int) and not isinstance(value, bool) and float in kinds:
-        return float(value) if int not in kinds else value
+        return to_number(value) if int not in kinds else value
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -310,11 +310,11 @@ def _fields_of(detail: Mapping[str, Any]) -> dict[str, Any]:
         if found is not None and math.isfinite(found):
             out[name] = int(found)
     for name in _TEXTS:
-        out[name] = str(detail.get(name) or "")
+        out[name] = _text(detail.get(name) or "")
     warnings = detail.get("warnings")
-    out["warnings"] = tuple(map(str, warnings)) if isinstance(warnings, list) else ()
-    out["time"] = str(detail.get("time") or "")
-    out["version"] = str(detail.get("version") or "")
+    out["warnings"] = tuple(map(_text, warnings)) if isinstance(warnings, list) else ()
+    out["time"] = _text(detail.get("time") or "")
+    out["version"] = _text(detail.get("version") or "")
     return out
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tune_guard.observation import is_real, is_whole
+
 _SAME = 1e-6
 
 
@@ -119,6 +121,31 @@ class Schedule:
         return [getattr(self, name) for name in self.__slots__]
 
     def restore(self, state: list[Any]) -> None:
-        """Take over what :meth:`state` returned."""
+        """Take over what :meth:`state` returned.
+
+        Raises:
+            ValueError: If it is damaged; nothing is taken over then.
+        """
+        found = Schedule()
         for name, value in zip(self.__slots__, state, strict=True):
-            setattr(self, name, value)
+            setattr(found, name, value)
+        found._check()
+        for name in self.__slots__:
+            setattr(self, name, getattr(found, name))
+
+    def _check(self) -> None:
+        counts = (self.count, self.level_count, self.longest_level)
+        steps = (
+            *(self.first_step, self.last_step, self.peak_step),
+            *(self.fell_step, self.level_step),
+        )
+        rates = (self.last, self.peak, self.lowest)
+        ok = (
+            all(map(is_whole, counts))
+            and all(step is None or is_whole(step) for step in steps)
+            and all(rate is None or is_real(rate) for rate in rates)
+            and is_real(self.level)
+        )
+        if not ok:
+            msg = "a schedule must hold its counts and rates"
+            raise ValueError(msg)

@@ -72,11 +72,11 @@ def judge_again(bundle: StoredBundle) -> Again:
         return Again(record=record, why_not=f"{stream['cannot_repeat']}.")
     try:
         trace, peers = _tracer(stream)
+        if record.reason not in trace.rules:
+            return Again(record=record, why_not=outside)
+        _run(trace, bundle, str(name), peers)
     except (TuneGuardError, TypeError, ValueError) as error:
         return Again(record=record, why_not=f"The stored rules cannot run: {error}")
-    if record.reason not in trace.rules:
-        return Again(record=record, why_not=outside)
-    _run(trace, bundle, str(name), peers)
     why = _difference(trace, rules.get("findings"), record)
     return Again(record=record, verdict=trace.verdict, trace=trace, why_not=why)
 

@@ -87,14 +87,25 @@ def _encoded(value: Any, depth: int) -> Any:
 
 
 def state_of(stored: Any) -> Any:
-    """Read back what :func:`state_as_json` wrote."""
+    """Read back what :func:`state_as_json` wrote.
+
+    Raises:
+        ValueError: If it is nested deeper than any state.
+    """
+    return _decoded(stored, _DEEPEST)
+
+
+def _decoded(stored: Any, depth: int) -> Any:
+    if not isinstance(stored, (list, Mapping)):
+        return stored
+    if not depth:
+        msg = f"a state is not nested deeper than {_DEEPEST} levels"
+        raise ValueError(msg)
     if isinstance(stored, list):
-        return [state_of(item) for item in stored]
-    if isinstance(stored, Mapping):
-        if stored.keys() == {_FLOAT}:
-            return number(stored[_FLOAT])
-        return {key: state_of(item) for key, item in stored.items()}
-    return stored
+        return [_decoded(item, depth - 1) for item in stored]
+    if stored.keys() == {_FLOAT}:
+        return number(stored[_FLOAT])
+    return {key: _decoded(item, depth - 1) for key, item in stored.items()}
 
 
 def line(value: Mapping[str, Any]) -> bytes:

@@ -35,21 +35,24 @@ class Files(Protocol):
         """Open a file for reading.
 
         Raises:
-            OSError: If it cannot be read; ``KeyError`` in an archive without it.
+            OSError: If it cannot be read; an archive may raise anything.
         """
 
 
 class _FolderFiles:
+    """The plain files of a folder: no links out of it, no devices, no pipes."""
+
     def __init__(self, filesystem: Any, path: str) -> None:
         self._filesystem, self._path = filesystem, path
 
     def names(self) -> list[str]:
         found = self._filesystem.ls(self._path, detail=True)
-        names = (posixpath.basename(e["name"]) for e in found if e["type"] == "file")
+        plain = (e for e in found if e["type"] == "file" and not e.get("islink"))
+        names = (posixpath.basename(e["name"]) for e in plain)
         return sorted(name for name in names if not name.startswith("."))
 
     def open(self, name: str) -> BinaryIO:
-        if "/" in name or name.startswith("."):
+        if name not in self.names():
             msg = f"{name!r} is no file of a bundle"
             raise OSError(msg)
         opened: BinaryIO = self._filesystem.open(f"{self._path}/{name}", "rb")
@@ -112,7 +115,7 @@ class StoredBundle:
         try:
             with self._files.open(file) as opened:
                 data = opened.read(_MOST_JSON_BYTES + 1)
-        except (OSError, KeyError, zipfile.BadZipFile):
+        except Exception:  # noqa: BLE001 - a damaged archive may raise anything
             return None
         return data if len(data) <= _MOST_JSON_BYTES else None
 
@@ -153,8 +156,9 @@ class StoredBundle:
     def checks(self) -> list[Check]:
         """Compare every file with the manifest."""
         listed = self.manifest.get("files")
-        entries = [e for e in listed if isinstance(e, dict)] if listed else []
-        found = [self._check(entry) for entry in entries]
+        listed = listed if isinstance(listed, list) else []
+        entries = {str(e.get("file")): e for e in listed if isinstance(e, dict)}
+        found = [self._check(name, entry) for name, entry in entries.items()]
         known = {check.file for check in found} | {MANIFEST}
         unlisted = [name for name in self._files.names() if name not in known]
         found += [
@@ -165,8 +169,8 @@ class StoredBundle:
             found.append(Check(str(name), None, str(why), left_out=True))
         return found
 
-    def _check(self, entry: dict[str, Any]) -> Check:
-        name, size = str(entry.get("file")), entry.get("bytes")
+    def _check(self, name: str, entry: dict[str, Any]) -> Check:
+        size = entry.get("bytes")
         found = hashlib.sha256()
         read = 0
         try:
@@ -174,7 +178,7 @@ class StoredBundle:
                 while piece := opened.read(_PIECE_BYTES):
                     found.update(piece)
                     read += len(piece)
-        except (OSError, KeyError, zipfile.BadZipFile) as error:
+        except Exception as error:  # noqa: BLE001 - a damaged archive may raise anything
             return Check(name, None, f"cannot be read: {error}")
         if found.hexdigest() != entry.get("sha256"):
             return Check(name, read, f"damaged: {read} bytes read, {size} written")
@@ -229,7 +233,7 @@ def find_bundle(source: str) -> StoredBundle:
 def _archive(name: str, opened: BinaryIO) -> StoredBundle:
     try:
         return StoredBundle(name, _ZipFiles(opened))
-    except zipfile.BadZipFile as error:
+    except Exception as error:
         msg = f"{name} is neither a folder nor a zip file: {error}"
         raise SourceError(msg) from error
 

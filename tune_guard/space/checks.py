@@ -152,12 +152,14 @@ def check_choices(choices: object) -> tuple[Scalar, ...]:
     if not isinstance(choices, list | tuple) or not choices:
         msg = f"`choices` must be a list of at least one value, but got {choices!r}."
         raise SpaceError(msg, key="choices")
-    for index, choice in enumerate(choices):
+    earlier: set[Scalar] = set()
+    for choice in choices:
         check_plain("choices", choice)
         # By plain equality: an engine that looks for True finds a 1 before it.
-        if choice in choices[:index]:
+        if choice in earlier:
             msg = f"`choices` must differ, but {choice!r} equals an earlier one."
             raise SpaceError(msg, key="choices")
+        earlier.add(choice)
     return tuple(choices)
 
 

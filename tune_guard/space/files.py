@@ -17,6 +17,7 @@ import yaml
 from tune_guard.exceptions import did_you_mean
 from tune_guard.space.checks import Scalar, SpaceError
 from tune_guard.space.parameters import Categorical, Constant, Float, Int, Parameter
+from tune_guard.yaml_limits import LimitError, check_nodes, check_text
 
 KINDS: dict[str, type[Parameter]] = {
     "float": Float,
@@ -99,8 +100,9 @@ def load(source: str | Path) -> tuple[str, str]:
     except UnicodeDecodeError as error:
         msg = f"{source}:1: not a text file in UTF-8 ({error.reason})."
         raise SpaceError(msg) from error
-    except OSError as error:
-        msg = f"The space file {str(source)!r} cannot be read: {error.strerror}."
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        msg = f"The space file {str(source)!r} cannot be read: {why}."
         raise SpaceError(msg) from error
 
 
@@ -111,10 +113,15 @@ def read(text: str, label: str) -> dict[str, Entry]:
         SpaceError: If the text is no YAML mapping of parameters.
     """
     try:
+        check_text(text)
         root = yaml.compose(text, Loader=_Loader)
+        check_nodes(root)
         return {} if root is None else _Reader(label).space(root)
+    except LimitError as error:
+        msg = f"{label}:{error.line}: {error}"
+        raise SpaceError(msg) from None
     except RecursionError:
-        msg = f"{label}:1: nested too deeply, or an alias that holds itself."
+        msg = f"{label}:1: nested too deeply."
         raise SpaceError(msg) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tune_guard.observation import to_number
+from tune_guard.observation import to_number, to_step
 from tune_guard.record import Outcome
 from tune_guard.sweeps.curves import Curve, Curves
 from tune_guard.sweeps.readers.params import flat_params
@@ -42,16 +42,17 @@ class Run:
     finals: dict[str, float] = field(default_factory=dict)
     began_at: float | None = None
     time_s: float | None = None
+    parent: str = ""
     readings: defaultdict[str, dict[int, tuple[float, float]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
 
     def add(self, metric: str, step: Any, value: Any, time_s: float = math.nan) -> bool:
         """Add one reading; what has no number or no step is left out."""
-        number, at = to_number(value), to_number(step)
-        if number is None or at is None or not math.isfinite(at):
+        number, at = to_number(value), to_step(step)
+        if number is None or at is None:
             return False
-        self.readings[metric][int(at)] = (number, time_s)
+        self.readings[metric][at] = (number, time_s)
         return True
 
     def finish(self, metrics: Mapping[str, Any]) -> None:
@@ -60,6 +61,10 @@ class Run:
             number = to_number(value)
             if number is not None and not name.startswith("_"):
                 self.finals[name] = number
+
+    def is_empty(self) -> bool:
+        """Whether it has no metric at all."""
+        return not self.readings and not self.finals
 
     def curves(self) -> dict[str, Curve]:
         """Return one curve a metric, by step."""
@@ -116,7 +121,14 @@ class Runs:
         self.problems.append(Problem(file=table.file, line=line, what=what))
 
     def sweep(self, source: str, name: str) -> Sweep:
-        """Return all runs as one sweep."""
+        """Return all runs as one sweep, but for empty ones that only hold others."""
+        parents = {run.parent for run in self.runs.values()}
+        empty = [k for k in parents if k in self.runs and self.runs[k].is_empty()]
+        if empty:
+            what = f"left out: {len(empty)} runs without metrics that only hold others"
+            self.problems.append(Problem(file=source, what=what))
+        for key in empty:
+            del self.runs[key]
         curves = {key: run.curves() for key, run in self.runs.items()}
         return Sweep(
             source=source,
@@ -158,13 +170,17 @@ def _trial(
 
 
 def csv_table(text: str, file: str, stem: str) -> Table:
-    """Read a CSV export; empty cells are left out."""
-    reader = csv.DictReader(io.StringIO(text.replace("\x00", "")))
-    rows = [
-        (reader.line_num, {k: v for k, v in row.items() if k is not None and v})
-        for row in reader
-    ]
-    return Table(file, stem, list(reader.fieldnames or ()), rows)
+    """Read a CSV export up to what is none; empty cells are left out."""
+    reader = csv.DictReader(io.StringIO(text.replace("\x00", ""), newline=""))
+    table = Table(file, stem, [], [])
+    try:
+        table.columns = list(reader.fieldnames or ())
+        for row in reader:
+            cells = {k: v for k, v in row.items() if k is not None and v}
+            table.rows.append((reader.line_num, cells))
+    except csv.Error:
+        table.torn.append(reader.line_num)
+    return table
 
 
 def json_table(text: str, file: str, stem: str) -> Table | None:

@@ -48,8 +48,18 @@ class Tree:
         return cls(fs, root.rstrip("/") or "/")
 
     def files(self) -> list[str]:
-        """Return the path of every file in the tree, in order."""
-        return sorted(self.fs.find(self.root))
+        """Return the path of every file in the tree, in order.
+
+        A pipe or a device among them would be read for ever. A link to nothing is
+        kept: it can be named as what cannot be read.
+        """
+        found = self.fs.find(self.root, detail=True)
+        return sorted(path for path, info in found.items() if self._is_file(path, info))
+
+    def _is_file(self, path: str, info: Any) -> bool:
+        if info.get("type") == "file":
+            return True
+        return bool(self.fs.isfile(path)) or not self.fs.exists(path)
 
     def siblings(self, pattern: re.Pattern[str]) -> list[str]:
         """Return the files beside the tree whose name matches."""

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from tune_guard.observation import to_number
+from tune_guard.exceptions import brief
+from tune_guard.observation import to_step
 from tune_guard.sweeps.curves import Curve, Curves
 from tune_guard.sweeps.readers.params import flat_params
 from tune_guard.sweeps.readers.rows import RowTable, by_step
 from tune_guard.sweeps.sweep import UNKNOWN, Problem, Sweep, Trial
+from tune_guard.yaml_limits import check_nodes, check_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,8 +67,8 @@ class _Reader:
     def add(self, path: str, files: set[str]) -> None:
         file = self.tree.shown(path)
         text = self.tree.read(path).decode("utf-8-sig", errors="replace")
-        reader = csv.reader(io.StringIO(text))
-        header = next(reader, [])
+        reader = csv.reader(io.StringIO(text, newline=""))
+        header = next(_cells(reader, file, self.problems), [])
         if _STEP not in header:
             what = f"left out: no column `{_STEP}`, so not of Lightning's logger"
             self.problems.append(Problem(file=file, what=what))
@@ -94,11 +96,12 @@ class _Reader:
         if path not in files:
             return {}
         try:
-            # Never anything but plain YAML: it may name Python objects to be made.
-            params = yaml.safe_load(self.tree.read(path))
-        except yaml.YAMLError as error:
-            what = f"left out: {str(error).splitlines()[0]}"
-            self.problems.append(Problem(file=self.tree.shown(path), what=what))
+            params = _plain_yaml(self.tree.read(path).decode("utf-8-sig"))
+        except Exception as error:  # noqa: BLE001 - PyYAML's constructors raise anything
+            why = str(error).partition("\n")[0] or type(error).__name__
+            self.problems.append(
+                Problem(file=self.tree.shown(path), what=f"left out: {why}")
+            )
             return {}
         return flat_params(params) if isinstance(params, dict) else {}
 
@@ -113,16 +116,38 @@ class _Reader:
         )
 
 
+def _plain_yaml(text: str) -> Any:
+    """Read plain YAML of a sane size: nothing that names Python objects to be made."""
+    check_text(text)
+    loader = yaml.SafeLoader(text)
+    try:
+        root = loader.get_single_node()
+        check_nodes(root)
+        return None if root is None else loader.construct_document(root)
+    finally:
+        loader.dispose()
+
+
 def _rows(
     reader: Iterator[list[str]], header: list[str], file: str, problems: list[Problem]
 ) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """Yield line, step and values of each row."""
-    for line, cells in enumerate(reader, start=2):
+    for line, cells in enumerate(_cells(reader, file, problems), start=2):
         row = dict(zip(header, cells, strict=False))
-        step = to_number(row.get(_STEP))
-        if step is None or step - step or len(cells) != len(header):
+        step = to_step(row.get(_STEP))
+        if step is None or len(cells) != len(header):
             if cells:
-                what = f"row left out: {len(cells)} cells, step {row.get(_STEP)!r}"
+                shown = brief(row.get(_STEP))
+                what = f"row left out: {len(cells)} cells, step {shown}"
                 problems.append(Problem(file=file, line=line, what=what))
             continue
-        yield line, int(step), {key: cell for key, cell in row.items() if cell}
+        yield line, step, {key: cell for key, cell in row.items() if cell}
+
+
+def _cells(
+    reader: Iterator[list[str]], file: str, problems: list[Problem]
+) -> Iterator[list[str]]:
+    try:
+        yield from reader
+    except csv.Error as error:
+        problems.append(Problem(file=file, what=f"left out from here: {error}"))

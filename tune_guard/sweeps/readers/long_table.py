@@ -27,8 +27,10 @@ from tune_guard.sweeps.readers.readings import (
     Readings,
     SweepReadings,
     columns_of,
+    open_csv,
     open_parquet,
     read_readings,
+    readable,
 )
 from tune_guard.sweeps.sweep import UNKNOWN, Problem, Sweep, Trial
 
@@ -118,11 +120,12 @@ def described_trials(path: pathlib.Path) -> _Rows:
 
 
 def _rows(path: pathlib.Path) -> list[dict[str, Any]]:
-    if path.suffix == ".parquet":
-        rows: list[dict[str, Any]] = open_parquet(path).read().to_pylist()
-        return rows
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        return list(csv.DictReader(file))
+    with readable(path):
+        if path.suffix == ".parquet":
+            rows: list[dict[str, Any]] = open_parquet(path).read().to_pylist()
+            return rows
+        with open_csv(path) as file:
+            return list(csv.DictReader(file))
 
 
 def sweep_of(
@@ -198,6 +201,6 @@ def _longest(times: Iterable[Iterable[float] | None]) -> float | None:
 def _params(config: Any) -> dict[str, Any]:
     try:
         params = json.loads(config or "{}")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return {}
     return flat_params(params) if isinstance(params, dict) else {}

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 from tune_guard.observation import to_number
 from tune_guard.sweeps.readers.export_runs import Run, Runs, Table
 from tune_guard.sweeps.readers.wandb_export import scalar
+
+PARENT = "mlflow.parentRunId"
+"""The tag that names the run under which a run was made."""
 
 _TABLE = {"run_id", "status"}
 _ANSWER = {"info", "data"}
@@ -37,13 +41,32 @@ def take(table: Table, into: Runs) -> bool:
     return False
 
 
+def as_logged(value: Any) -> float | None:
+    """Return a metric's value as it was logged.
+
+    MLflow's databases hold the largest number where infinity was logged, and a data
+    frame writes NaN as an empty cell: a reading always had a value.
+
+    Example:
+        >>> as_logged(""), as_logged("0.5"), as_logged(-1.7976931348623157e308)
+        (nan, 0.5, -inf)
+    """
+    if value is None or value == "":
+        return math.nan
+    number = to_number(value)
+    if number is not None and abs(number) == sys.float_info.max:
+        return math.copysign(math.inf, number)
+    return number
+
+
 def _table(table: Table, into: Runs) -> None:
     for _, row in table.rows:
         run = into.of(row.get("run_id"))
         run.state = str(row.get("status") or "")
         run.name = str(row.get("tags.mlflow.runName") or "")
+        run.parent = str(row.get(f"tags.{PARENT}") or "")
         run.params |= _part(row, "params.", scalar)
-        run.finish(_part(row, "metrics.", to_number))
+        run.finish(_part(row, "metrics.", as_logged))
         _times(run, row)
 
 
@@ -57,20 +80,20 @@ def _part(row: Mapping[str, Any], prefix: str, read: Any) -> dict[str, Any]:
 
 
 def _times(run: Run, row: Mapping[str, Any]) -> None:
-    run.began_at = _moment(row.get("start_time"))
-    ended = _moment(row.get("end_time"))
+    run.began_at = moment(row.get("start_time"))
+    ended = moment(row.get("end_time"))
     if run.began_at is not None and ended is not None:
         run.time_s = max(0.0, ended - run.began_at)
 
 
-def _moment(value: Any) -> float | None:
+def moment(value: Any) -> float | None:
     """Return seconds since 1970; MLflow counts milliseconds, pandas writes dates."""
     number = to_number(value)
     if number is not None:
         return number / 1000 if math.isfinite(number) and number > 0 else None
     try:
         return dt.datetime.fromisoformat(str(value)).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError, OSError):
         return None
 
 
@@ -83,8 +106,9 @@ def _answer(table: Table, into: Runs) -> None:
         run = into.of(info.get("run_id") or info.get("run_uuid") or table.stem)
         run.state = str(info.get("status") or "")
         run.name = str(info.get("run_name") or "")
+        run.parent = str(dict(_pairs(data.get("tags"))).get(PARENT) or "")
         run.params |= {k: scalar(v) for k, v in _pairs(data.get("params"))}
-        run.finish(dict(_pairs(data.get("metrics"))))
+        run.finish({k: as_logged(v) for k, v in _pairs(data.get("metrics"))})
         _times(run, info)
 
 
@@ -102,11 +126,12 @@ def _history(table: Table, into: Runs) -> None:
     lost = 0
     for _, row in table.rows:
         key = str(row.get("run_id") or table.stem)
-        written = _moment(row.get("timestamp"))
+        written = moment(row.get("timestamp"))
         time_s = math.nan
         if written is not None:
             time_s = written - first.setdefault(key, written)
         metric = str(row.get("key"))
-        lost += not into.of(key).add(metric, row.get("step"), row.get("value"), time_s)
+        value = as_logged(row.get("value"))
+        lost += not into.of(key).add(metric, row.get("step"), value, time_s)
     if lost:
-        into.gap(table, f"{lost} rows left out: no step or no value")
+        into.gap(table, f"{lost} rows left out: no step or no number")

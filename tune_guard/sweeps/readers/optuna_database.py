@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NEEDED = frozenset({"studies", "trials", "version_info"})
+_COMPUTED = (2, 3)
+"""What ``table_xinfo`` says of a generated column."""
 
 
 @contextlib.contextmanager
@@ -70,12 +72,38 @@ def _backup(path: pathlib.Path, copy: pathlib.Path) -> None:
                 contextlib.closing(sqlite3.connect(copy)) as target,
             ):
                 original.backup(target)
+                _drop_what_computes(target)
         except sqlite3.Error as error:
             errors.append(str(error))
         else:
             return
     msg = f"{path} cannot be read as a SQLite file: {errors[0]}"
     raise SourceError(msg)
+
+
+def _drop_what_computes(copy: sqlite3.Connection) -> None:
+    """Leave tables only: a view or a trigger runs what whoever wrote it wanted.
+
+    Raises:
+        sqlite3.Error: If a table computes a column, which Optuna has none of.
+    """
+    found = copy.execute(
+        "SELECT type, name FROM sqlite_master"
+        " WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'"
+    ).fetchall()
+    for kind, name in found:
+        copy.execute(f'DROP {kind} IF EXISTS "{_quoted(name)}"')
+    tables = copy.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    for (name,) in tables.fetchall():
+        columns = copy.execute(f'PRAGMA table_xinfo("{_quoted(name)}")').fetchall()
+        if any(column[-1] in _COMPUTED for column in columns):
+            msg = f"the table {name} computes a column"
+            raise sqlite3.DatabaseError(msg)
+    copy.commit()
+
+
+def _quoted(name: object) -> str:
+    return str(name).replace('"', '""')
 
 
 @contextlib.contextmanager

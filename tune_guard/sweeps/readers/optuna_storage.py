@@ -70,13 +70,21 @@ def read_optuna_storage(
 
     Raises:
         SourceError: If the storage is missing, cannot be opened, is of an
-            unknown schema, or has no such study.
+            unknown schema, is damaged, or has no such study.
     """
     address, named = split_study(source)
     shown = hide_password(address)
     problems: list[Problem] = []
-    with _quiet(), _opened(address, shown, problems) as storage:
-        sweeps = _studies(storage, study_name or named, shown, problems, progress)
+    try:
+        with _quiet(), _opened(address, shown, problems) as storage:
+            sweeps = _studies(storage, study_name or named, shown, problems, progress)
+    except SourceError:
+        raise
+    except Exception as error:
+        # Optuna trusts its storage: damage ends in whatever error comes first.
+        why = str(error).strip().partition("\n")[0] or type(error).__name__
+        msg = f"{shown} cannot be read: {why}"
+        raise SourceError(msg) from error
     if not sweeps:
         msg = f"{shown} holds no study."
         raise SourceError(msg)

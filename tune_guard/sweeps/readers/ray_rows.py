@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tune_guard.observation import to_number
+from tune_guard.observation import to_number, to_step
 from tune_guard.sweeps.readers.rows import RowTable
 from tune_guard.sweeps.sweep import Problem
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tune_guard.sweeps.curves import Curve
 
 STEP = "training_iteration"
+_MOST_SALVAGED = 2**26
 
 _BOOKKEEPING = frozenset(
     {
@@ -120,10 +121,8 @@ def read_rows(rows: Iterable[tuple[int, dict[str, Any]]], file: str) -> RayRows:
     last: dict[str, Any] = {}
     step = 0
     for line, row in rows:
-        found = row.get(STEP)
-        number = found if type(found) is int else to_number(found)
-        finite = number is not None and math.isfinite(number)
-        step = int(number) if finite and number is not None else step + 1
+        found = to_step(row.get(STEP))
+        step = step + 1 if found is None else found
         table.add(step, spent.add(row), row, line)
         first, last = first or row, row
     return RayRows(
@@ -179,10 +178,15 @@ def _last_line(problem: Problem, last: int) -> Problem:
 
 
 def _salvaged(line: bytes) -> dict[str, Any] | None:
-    """Find a whole row at the end of a broken line."""
+    """Find a whole row at the end of a broken line.
+
+    A line of nothing but beginnings would be read over and over: what is read
+    of it in all is bounded.
+    """
     text = line.decode(errors="replace").strip("\x00 \r\n")
-    start = text.find('{"', 1)
-    while start > 0:
+    start, left = text.find('{"', 1), _MOST_SALVAGED
+    while start > 0 and left > 0:
+        left -= len(text) - start
         try:
             row = json.loads(text[start:])
         except (ValueError, RecursionError):
@@ -198,8 +202,12 @@ def csv_rows(
     text: str, file: str, problems: list[Problem]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Parse progress.csv; a file without its header line is reported, not guessed."""
-    reader = csv.reader(io.StringIO(text.replace("\x00", "")))
-    header = next(reader, None)
+    reader = csv.reader(io.StringIO(text.replace("\x00", ""), newline=""))
+    try:
+        header = next(reader, None)
+    except csv.Error as error:
+        problems.append(Problem(file=file, line=1, what=f"left out: {error}"))
+        return
     if header is None:
         return
     if STEP not in header and any(to_number(cell) is not None for cell in header):
@@ -227,5 +235,5 @@ def _cell(key: str, cell: str) -> Any:
         return {"True": True, "False": False}.get(cell, cell)
     try:
         return ast.literal_eval(cell)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
+    except (TypeError, ValueError, SyntaxError, RecursionError, MemoryError):
         return cell

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tune_guard.observation import to_number
+from tune_guard.observation import to_number, to_step
 from tune_guard.sweeps.readers.ray_rows import STEP
 from tune_guard.sweeps.sweep import Problem
 
@@ -99,7 +99,7 @@ def _experiment(
 def _number(trial: TrialState) -> int:
     """Return the number that Ray gave a trial: its tag begins with it."""
     number = trial.tag.partition("_")[0]
-    return int(number) if number.isdecimal() else 0
+    return (to_step(number) or 0) if number.isdecimal() else 0
 
 
 def _trial(entry: Any) -> TrialState | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import math
 from array import array
@@ -27,6 +28,8 @@ NEEDED = ("trial_id", "step", "metric_name", "value")
 _WORDS = ("sweep_id", "trial_id", "metric_name", "mode")
 _NUMBERS = ("step", "value", "wall_time_s")
 _CHUNK = 100_000
+_MOST_ROWS = 2**28
+_MOST_STEPS = 2.0**63
 
 
 @dataclass(slots=True)
@@ -59,7 +62,7 @@ class Readings:
     @property
     def left_out(self) -> NDArray[np.bool_]:
         """Rows without a step or without a value. A value of NaN is a value."""
-        no_step = ~np.isfinite(self.numbers["step"])
+        no_step = ~(np.abs(self.numbers["step"]) < _MOST_STEPS)
         return no_step | self.missing["value"]
 
     def sweeps(self) -> dict[str, SweepReadings]:
@@ -116,49 +119,59 @@ def columns_of(path: pathlib.Path) -> list[str]:
     if path.suffix == ".parquet":
         names: list[str] = open_parquet(path).schema_arrow.names
         return names
-    with open_csv(path) as file:
+    with readable(path), open_csv(path) as file:
         return next(csv.reader(file), [])
+
+
+@contextlib.contextmanager
+def readable(path: pathlib.Path, kind: str = "a table of curves") -> Iterator[None]:
+    """Name the file where it turns out damaged while it is read.
+
+    Raises:
+        SourceError: In the place of whatever csv or pyarrow raise then.
+    """
+    try:
+        yield
+    except SourceError:
+        raise
+    except Exception as error:
+        why = str(error).partition("\n")[0] or type(error).__name__
+        msg = f"{path} cannot be read as {kind}: {why}"
+        raise SourceError(msg) from error
 
 
 def open_parquet(path: pathlib.Path) -> Any:
     """Open a parquet file.
 
+    A small file can claim any number of rows, and each takes about 50 bytes.
+
     Raises:
-        SourceError: If it is none, or pyarrow is not installed.
+        SourceError: If it is none or too large, or pyarrow is not installed.
     """
     try:
-        from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         msg = "Reading parquet needs pyarrow: pip install pyarrow"
         raise SourceError(msg) from error
-    try:
-        return ParquetFile(path)
-    except (ArrowException, OSError) as error:
-        msg = f"{path} cannot be read as parquet: {error}"
-        raise SourceError(msg) from error
+    with readable(path, "parquet"):
+        file = ParquetFile(path)
+    if file.metadata.num_rows > _MOST_ROWS:
+        msg = f"{path} has {file.metadata.num_rows} rows. Split it: {_MOST_ROWS} fit."
+        raise SourceError(msg)
+    return file
 
 
 def read_readings(path: pathlib.Path, progress: Progress) -> Readings:
     """Read the columns that are used.
 
     Raises:
-        SourceError: If a column of numbers holds none.
+        SourceError: If a column of numbers holds none, or the file is damaged.
     """
-    if path.suffix == ".parquet":
-        return _from_parquet(path)
-    return _from_csv(path, progress)
-
-
-def _from_parquet(path: pathlib.Path) -> Readings:
-    from pyarrow import ArrowException
-
-    file = open_parquet(path)
-    try:
-        return of_arrow(file.read(columns=used_columns(file)))
-    except (ArrowException, OSError) as error:
-        msg = f"{path} cannot be read as a table of curves: {error}"
-        raise SourceError(msg) from error
+    with readable(path):
+        if path.suffix == ".parquet":
+            file = open_parquet(path)
+            return of_arrow(file.read(columns=used_columns(file)))
+        return _from_csv(path, progress)
 
 
 def used_columns(file: Any) -> list[str]:

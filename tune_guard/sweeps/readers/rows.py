@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _LARGEST = 2**1023
+_DEEPEST = 20
 _TENSOR = re.compile(r"tensor\(\[?([^],)]+)\]?[^)]*\)")
 
 
@@ -101,19 +102,25 @@ class RowTable:
         self.steps.append(step)
         self.times_s.append(math.nan if time_s is None else time_s)
         self.lines.append(line)
-        self._put("", values, row, self._skipped)
+        self._put("", values, row, self._skipped, _DEEPEST)
 
     def _put(
-        self, prefix: str, values: Mapping[str, Any], row: int, skipped: frozenset[str]
+        self,
+        prefix: str,
+        values: Mapping[str, Any],
+        row: int,
+        skipped: frozenset[str],
+        deepest: int,
     ) -> None:
         columns = self._columns
         for key, value in values.items():
             kind = type(value)
             if kind is bool or value is None or key in skipped:
                 continue
-            name = prefix + key
+            name = f"{prefix}{key}"
             if kind is dict:
-                self._put(name + "/", value, row, frozenset())
+                if deepest:
+                    self._put(f"{name}/", value, row, frozenset(), deepest - 1)
                 continue
             if kind is not float:
                 value = self._number(name, value, row)  # noqa: PLW2901

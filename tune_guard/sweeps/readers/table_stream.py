@@ -20,6 +20,7 @@ from tune_guard.sweeps.readers.readings import (
     of_arrow,
     open_csv,
     open_parquet,
+    readable,
     used_columns,
 )
 
@@ -51,7 +52,8 @@ def stream_long_table(path: pathlib.Path) -> tuple[int, Iterator[Sweep]]:
         sweeps = read_long_table(path)
         return len(sweeps), iter(sweeps)
     from_parquet = path.suffix == ".parquet"
-    ends = _parquet_ends(path) if from_parquet else _csv_ends(path)
+    with readable(path):
+        ends = _parquet_ends(path) if from_parquet else _csv_ends(path)
     described = described_trials(path)
     silent = [name for name in described if name not in ends]
     if not ends and not silent:
@@ -60,13 +62,25 @@ def stream_long_table(path: pathlib.Path) -> tuple[int, Iterator[Sweep]]:
 
     def sweeps_in_turn() -> Iterator[Sweep]:
         pieces = _parquet_pieces if from_parquet else _csv_pieces
-        for name, readings in pieces(path, ends):
+        for name, readings in _unbroken(path, pieces(path, ends)):
             read = readings.sweeps().get(name, SweepReadings())
             yield sweep_of(str(path), name, read, described.get(name, {}))
         for name in silent:
             yield sweep_of(str(path), name, SweepReadings(), described[name])
 
     return len(ends) + len(silent), sweeps_in_turn()
+
+
+def _unbroken(
+    path: pathlib.Path, pieces: Iterator[tuple[str, Readings]]
+) -> Iterator[tuple[str, Readings]]:
+    """Yield the pieces; damage is the reader's error, not that of who takes them."""
+    while True:
+        with readable(path):
+            piece = next(pieces, None)
+        if piece is None:
+            return
+        yield piece
 
 
 def _parquet_ends(path: pathlib.Path) -> dict[str, int]:

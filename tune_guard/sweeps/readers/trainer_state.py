@@ -7,7 +7,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, Any
 
-from tune_guard.observation import to_number
+from tune_guard.observation import to_number, to_step
 from tune_guard.record import Outcome
 from tune_guard.sweeps.curves import Curve, Curves
 from tune_guard.sweeps.readers.params import flat_params
@@ -106,9 +106,9 @@ def _curves(
 
 def _rows(history: Any) -> Iterator[tuple[int, int, dict[str, Any]]]:
     for position, row in enumerate(history if isinstance(history, list) else []):
-        step = to_number(row.get("step")) if isinstance(row, dict) else None
-        if step is not None and step - step == 0:
-            yield position, int(step), row
+        step = to_step(row.get("step")) if isinstance(row, dict) else None
+        if step is not None:
+            yield position, step, row
 
 
 def _trial(trial_id: str, state: Mapping[str, Any], last: int, source: str) -> Trial:
@@ -124,6 +124,6 @@ def _trial(trial_id: str, state: Mapping[str, Any], last: int, source: str) -> T
         params=flat_params(params) if isinstance(params, dict) else {},
         outcome=Outcome.COMPLETED if completed else None,
         reason="" if completed else UNKNOWN,
-        steps_run=max(last, int(done or 0)),
+        steps_run=max(last, to_step(done) or 0),
         source=source,
     )

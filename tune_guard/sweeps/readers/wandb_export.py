@@ -76,7 +76,7 @@ def _mapping(value: Any) -> Mapping[str, Any] | None:
     for read in (json.loads, ast.literal_eval):
         try:
             found = read(str(value or "{}"))
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+        except (TypeError, ValueError, SyntaxError, RecursionError, MemoryError):
             continue
         return found if isinstance(found, Mapping) else None
     return None
