@@ -197,5 +197,7 @@ def _listen(
             crew.hear(place, what, number, value)
             if what == "step" and place in steps:
                 steps[place] += 1
-                if steps[place] == fatal_step[place]:
+                is_inside = value is not None  # the trial goes on after this step
+                if steps[place] >= fatal_step[place] and is_inside:
                     os.kill(processes[place].pid or 0, signal.SIGKILL)
+                    del steps[place]

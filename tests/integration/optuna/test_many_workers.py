@@ -127,6 +127,7 @@ def _run_again(study: optuna.Study) -> None:
     waiting = study.get_trials(states=(TrialState.WAITING,))
 
     def objective(trial: optuna.Trial) -> float:
+        trial.suggest_float("x", 0, 1)
         for step, value in enumerate(course(trial.number)):
             trial.report(value, step)
             if trial.should_prune():
@@ -243,7 +244,9 @@ def test_a_killed_workers_trial_fails_and_runs_again(ended: Ended) -> None:
             assert trial.number not in stale.keys() | again.keys()
         else:
             assert stale.pop(trial.number) == "stalled"
-            assert again.pop(trial.number).state.is_finished()
+            repeated = again.pop(trial.number)
+            assert repeated.state.is_finished()
+            assert trial.params.items() <= repeated.params.items()
     assert not stale
     assert not again
 
