@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from tune_guard.exceptions import ConfigError, did_you_mean
@@ -13,6 +14,7 @@ from tune_guard.exceptions import ConfigError, did_you_mean
 _MOST_KEYS_NAMED = 500
 _DEEPEST_KEY = 12
 _MOST_STEPS = 2**63
+_MOST_RATES = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +206,8 @@ def is_real(value: object) -> bool:
 def to_largest(value: object) -> float | None:
     """Read the largest of several numbers: the learning rates of all groups.
 
-    NaN counts only where there is nothing else. Never raises.
+    NaN counts only where there is nothing else. Of more than a thousand the first
+    thousand count: no optimizer has as many groups. Never raises.
 
     Example:
         >>> to_largest([0.0, 1e-4])
@@ -215,7 +218,8 @@ def to_largest(value: object) -> float | None:
         return number
     try:
         items: Any = value.values() if isinstance(value, Mapping) else value
-        numbers = [n for n in map(to_number, items) if n is not None]
+        first = islice(items, _MOST_RATES)
+        numbers = [n for n in map(to_number, first) if n is not None]
     except Exception:  # noqa: BLE001 - a foreign object's iteration may raise anything
         return None
     known = [n for n in numbers if not math.isnan(n)]
