@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from tune_guard import SourceError
 from tune_guard.sweeps import load_sweeps
+from tune_guard.sweeps.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,8 +46,9 @@ def line_of(sweeps: Sequence[Sweep]) -> str:
     repaired = sum(p.lines for p in problems if p.repaired)
     gaps = [p for p in problems if not p.repaired]
     text = (
-        f"read: {len(sweeps)} sweeps, {len(trials)} trials, {curves} curves,"
-        f" {readings} readings, {repaired} repaired, {len(gaps)} gaps"
+        f"read: {counted(len(sweeps), 'sweep')}, {counted(len(trials))},"
+        f" {counted(curves, 'curve')}, {counted(readings, 'reading')},"
+        f" {repaired} repaired, {counted(len(gaps), 'gap')}"
     )
     kinds = dict.fromkeys(problem.what for problem in gaps)
     return text + (f" ({'; '.join(list(kinds)[:3])})" if kinds else "")

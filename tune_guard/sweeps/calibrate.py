@@ -41,6 +41,7 @@ from tune_guard.sweeps.replayed import Request, Unsaid
 from tune_guard.sweeps.risk import fewest, p_value
 from tune_guard.sweeps.scoring import TOP_RATIO, best_of, saved_ratio
 from tune_guard.sweeps.sweep import Sweep, Trial
+from tune_guard.sweeps.wording import counted
 
 _UNCUT = frozenset({Outcome.COMPLETED, Outcome.CRITERION, Outcome.ERROR})
 
@@ -340,9 +341,10 @@ def _policy(judged: Sequence[Judged], level: Level) -> Policy:
 
 def _too_few(past: Past, goal: Goal) -> str:
     count, needed = len(past.judged), goal.fewest_sweeps
+    sweeps = counted(count, "sweep")
     possible = 1 - (1 - goal.confidence) ** (1 / count) if count else 1.0
     msg = (
-        f"{count} sweeps of at least {goal.fewest_trials} uncut trials are too few to"
+        f"{sweeps} of at least {goal.fewest_trials} uncut trials: too few to"
         f" promise a false-kill rate of at most {goal.false_kill:.2%} with"
         f" {goal.confidence:.0%} confidence: even without a single false kill that"
         f" needs {needed}."
@@ -350,14 +352,14 @@ def _too_few(past: Past, goal: Goal) -> str:
     if possible < 1:
         msg += f" They could carry `--false-kill {math.ceil(1000 * possible) / 1000}`."
     if past.small:
-        msg += f" {past.small} sweeps had fewer such trials."
+        msg += f" Fewer such trials had {counted(past.small, 'sweep')}."
     return " ".join([msg, *past.problems[:3]])
 
 
 def _too_bad(first: Tried, count: int, goal: Goal) -> str:
     return (
         f"Already the most lenient level killed {first.false_kill:.2%} of the best"
-        f" trials of {count} sweeps, mean over sweeps: too many to promise at most"
-        f" {goal.false_kill:.2%} with {goal.confidence:.0%} confidence. Allow more"
-        " with `--false-kill`, or look at the cuts with `tune-guard replay --html`."
+        f" trials of {counted(count, 'sweep')}, mean over sweeps: too many to promise"
+        f" at most {goal.false_kill:.2%} with {goal.confidence:.0%} confidence. Allow"
+        " more with `--false-kill`, or look at the cuts: `tune-guard replay --html`."
     )

@@ -16,6 +16,7 @@ from tune_guard.sweeps.claims import Claim, Explained, Share
 from tune_guard.sweeps.regions import Condition, Split, split
 from tune_guard.sweeps.spreads import varied
 from tune_guard.sweeps.sweep import NO_FINDING, UNKNOWN
+from tune_guard.sweeps.wording import counted
 from tune_guard.verdict import Blame
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def explain(trials: Sequence[Trial]) -> Explained:
     for reason in dict.fromkeys(map(_reason, ended)):
         sick, others = _sides(told, reason)
         if min(len(sick), len(others)) < FEWEST_EACH:
-            silent[reason] = f"too few: {len(sick)} trials, beside {len(others)} others"
+            silent[reason] = (
+                f"too few: {counted(len(sick))}, beside {counted(len(others), 'other')}"
+            )
         else:
             found[reason] = _tests(names, told, reason)
     claims = _without_repeats(_claims(found, names, told))

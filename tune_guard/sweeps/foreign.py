@@ -12,6 +12,7 @@ from tune_guard.sweeps.readers.progress import Progress, silent
 from tune_guard.sweeps.replay import reports, watched
 from tune_guard.sweeps.replayed import Request, Unsaid
 from tune_guard.sweeps.sweep import NO_FINDING, Problem
+from tune_guard.sweeps.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +83,7 @@ def _guessed(sweep: Sweep, trials: Sequence[Trial]) -> list[Problem]:
     count = sum(trial.replayed and trial.step is not None for trial in trials)
     if not count:
         return []
-    what = f"no record of the guard: the reasons of {count} trials are by replay"
+    what = f"no record of the guard: reasons of {counted(count)} by replay"
     return [Problem(file=sweep.source, what=what)]
 
 

@@ -23,6 +23,7 @@ from tune_guard.sweeps.regions import (
     word,
 )
 from tune_guard.sweeps.sweep import NO_FINDING
+from tune_guard.sweeps.wording import counted
 from tune_guard.verdict import Blame
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _why(
     if sweep.mode is None or len(top) < _FEWEST_TOP:
         return "too few trials have a value of the objective to know the best region"
     if len(dead) < FEWEST_EACH:
-        return f"{len(dead)} trials died: too few to say where not to look"
+        return f"{counted(len(dead))} died: too few to say where not to look"
     if not cuts:
         return "no region is deadly enough that holds none of the best trials"
     return ""

@@ -120,6 +120,30 @@ def test_the_lines_of_a_panel_become_curves(tmp_path: Path) -> None:
     assert values(sweep, "c", "val_loss") == [(2, 0.9)]
 
 
+def test_numbers_that_are_not_finite_are_read_from_pythons_text(
+    tmp_path: Path,
+) -> None:
+    """As `str` writes a dictionary; a call beside them is still refused."""
+    text = (
+        ",name,config,summary\n"
+        "0,a,\"{'lr': 1, 'clip': inf}\",\"{'loss': nan, 'low': -inf}\"\n"
+        "1,b,\"{'lr': float('nan')}\",{}\n"
+    )
+    sweep = loaded(tmp_path, project__csv=text)
+    (trial,) = sweep.trials
+    assert trial.params == {"lr": 1, "clip": math.inf}
+    assert math.isnan(trial.finals["loss"])
+    assert trial.finals["low"] == -math.inf
+    assert sweep.problems[0].line == 3
+
+
+def test_the_binary_files_of_wandb_are_named(tmp_path: Path) -> None:
+    """With what to do instead."""
+    (tmp_path / "run-x.wandb").write_bytes(b":W&B")
+    with pytest.raises(SourceError, match=r"`wandb sync`.*run\.history\(\)"):
+        load_sweep(tmp_path)
+
+
 def test_a_config_that_is_no_mapping_is_named_with_its_line(tmp_path: Path) -> None:
     """The other runs are read; nothing is evaluated."""
     text = API + "2,bad-3,__import__('os').getcwd(),{},finished\n"
@@ -159,12 +183,14 @@ def test_runs_and_histories_of_mlflow_make_one_sweep(tmp_path: Path) -> None:
 
 
 def test_a_table_of_histories_names_its_runs(tmp_path: Path) -> None:
-    """One row a reading; a row without a step is counted."""
-    rows = ("r1,loss,0.5,1,5", "r2,loss,0.4,1,5", "r1,loss,1,,6")
+    """One row a reading; an empty value is NaN; a row without a step is counted."""
+    rows = ("r1,loss,0.5,1,5", "r2,loss,0.4,1,5", "r1,loss,1,,6", "r2,loss,,2,6")
     text = "\n".join(["run_id,key,value,step,timestamp", *rows])
     sweep = loaded(tmp_path, history__csv=text)
-    assert values(sweep, "r2", "loss") == [(1, 0.4)]
-    assert sweep.problems[0].what == "1 rows left out: no step or no value"
+    (first, (step, value)) = values(sweep, "r2", "loss")
+    assert first == (1, 0.4)
+    assert (step, math.isnan(value)) == (2, True)
+    assert sweep.problems[0].what == "1 row left out: no step or no number"
 
 
 def test_the_answer_of_the_server_is_read(tmp_path: Path) -> None:

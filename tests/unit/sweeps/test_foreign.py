@@ -59,7 +59,7 @@ def test_a_trial_gets_the_reason_that_the_policy_would_have_given(
     assert (trial.reason, trial.step, trial.blame) == ("non_finite", 3, Blame.CONFIG)
     assert trial.replayed
     assert found.records["t0"].message.startswith("loss = nan at step 3")
-    assert "the reasons of 1 trials are by replay" in found.problems[-1].what
+    assert "reasons of 1 trial by replay" in found.problems[-1].what
 
 
 def test_an_unknown_end_whose_curve_is_sound_stands_beside_the_sick() -> None:

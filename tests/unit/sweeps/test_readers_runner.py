@@ -22,7 +22,7 @@ def test_every_directory_and_file_gets_a_line(
     (tmp_path / "notes.txt").write_text("text", encoding="utf-8")
     assert main(str(tmp_path)) == 0
     lines = capsys.readouterr().out.splitlines()
-    said = "read: 1 sweeps, 1 trials, 1 curves, 2 readings, 1 repaired, 1 gaps"
+    said = "read: 1 sweep, 1 trial, 1 curve, 2 readings, 1 repaired, 1 gap"
     assert [line.split("  ")[0] for line in lines] == [
         f"{tmp_path}/",
         "notes.txt",

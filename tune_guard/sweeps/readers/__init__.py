@@ -33,9 +33,9 @@ def load_sweep(
         source: Directory of a Ray experiment, of several, or of one trial, or
             its fsspec URL; directory of Lightning's CSV logs or of Transformers'
             checkpoints; a file exported from W&B or MLflow, or a directory of
-            them; URL of an Optuna storage, or path of its SQLite or journal file,
-            with ``?study=NAME`` to choose one; parquet or CSV
-            table of curves; a live ``ResultGrid`` or ``Study``.
+            them; MLflow's ``mlruns`` or SQLite file; URL of an Optuna storage, or
+            path of its SQLite or journal file, with ``?study=NAME`` to choose one;
+            parquet or CSV table of curves; a live ``ResultGrid`` or ``Study``.
 
         study_name: Study to read, where a storage holds several; sweep id, where
             a table does.
@@ -112,6 +112,9 @@ def _read_live(source: Any, progress: Progress) -> Sweep:
 def _read(source: str, name: str, progress: Progress) -> Sequence[Sweep]:
     from tune_guard.sweeps.readers import optuna_storage
 
+    tracked = _read_tracked(pathlib.Path(source.removeprefix("sqlite:///")), source)
+    if tracked:
+        return tracked
     if optuna_storage.is_storage_url(source):
         return optuna_storage.read_optuna_storage(source, name, progress)
     address, named = optuna_storage.split_study(source)
@@ -126,6 +129,13 @@ def _read(source: str, name: str, progress: Progress) -> Sequence[Sweep]:
 
         return read_long_table(path, name or named, progress)
     return optuna_storage.read_optuna_storage(str(path), name or named, progress)
+
+
+def _read_tracked(path: pathlib.Path, source: str) -> Sequence[Sweep]:
+    """Read MLflow's own database; nothing where it is no such file."""
+    from tune_guard.sweeps.readers.mlflow_store import read_database
+
+    return read_database(source, path) if path.is_file() else []
 
 
 def _read_export(

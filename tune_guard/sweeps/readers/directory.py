@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tune_guard.exceptions import SourceError
 from tune_guard.sweeps.readers.exports import read_exports
 from tune_guard.sweeps.readers.lightning_csv import METRICS_FILE, read_lightning
+from tune_guard.sweeps.readers.mlflow_store import read_mlruns
 from tune_guard.sweeps.readers.ray_directory import read_ray
 from tune_guard.sweeps.readers.trainer_state import STATE_FILE, read_trainer_states
 
@@ -40,7 +41,8 @@ def read_directory(source: str, tree: Tree, progress: Progress) -> list[Sweep]:
     for read in (read_ray, read_lightning, read_trainer_states):
         sweeps += read(source, tree, files, progress)
     # Only where there is nothing else: every log is a table of some kind.
-    sweeps = sweeps or read_exports(source, tree, files, progress)
+    for read in (read_mlruns, read_exports):
+        sweeps = sweeps or read(source, tree, files, progress)
     if not sweeps:
         msg = (
             f"{source} holds no sweep: no result.json, progress.csv or"
@@ -54,6 +56,11 @@ def read_directory(source: str, tree: Tree, progress: Progress) -> list[Sweep]:
 
 def _advice(files: Sequence[str]) -> str:
     """Name files that are sweeps themselves, when they are given by name."""
+    if any(path.endswith(".wandb") for path in files):
+        return (
+            " W&B's own files (.wandb) are not read: `wandb sync` them, and export"
+            " each run with `run.history().to_csv(...)`."
+        )
     names = [path for path in files if posixpath.splitext(path)[1] in _OTHER]
     if not names:
         return " Give the experiment's directory, or one above it."

@@ -17,6 +17,7 @@ from tune_guard.record import Outcome
 from tune_guard.sweeps.curves import Curve, Curves
 from tune_guard.sweeps.readers.params import flat_params
 from tune_guard.sweeps.sweep import INTERRUPTED, UNKNOWN, Problem, Sweep, Trial
+from tune_guard.sweeps.wording import counted
 
 ENDS: dict[str, tuple[Outcome | None, str]] = {
     "finished": (Outcome.COMPLETED, ""),
@@ -125,7 +126,8 @@ class Runs:
         parents = {run.parent for run in self.runs.values()}
         empty = [k for k in parents if k in self.runs and self.runs[k].is_empty()]
         if empty:
-            what = f"left out: {len(empty)} runs without metrics that only hold others"
+            runs = counted(len(empty), "run")
+            what = f"left out: {runs} without metrics, only around others"
             self.problems.append(Problem(file=source, what=what))
         for key in empty:
             del self.runs[key]

@@ -11,6 +11,7 @@ from typing import Any
 from tune_guard.observation import to_number
 from tune_guard.sweeps.readers.export_runs import Run, Runs, Table
 from tune_guard.sweeps.readers.wandb_export import scalar
+from tune_guard.sweeps.wording import counted
 
 PARENT = "mlflow.parentRunId"
 """The tag that names the run under which a run was made."""
@@ -134,4 +135,4 @@ def _history(table: Table, into: Runs) -> None:
         value = as_logged(row.get("value"))
         lost += not into.of(key).add(metric, row.get("step"), value, time_s)
     if lost:
-        into.gap(table, f"{lost} rows left out: no step or no number")
+        into.gap(table, f"{counted(lost, 'row')} left out: no step or no number")

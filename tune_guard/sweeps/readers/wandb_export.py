@@ -10,6 +10,7 @@ from typing import Any
 
 from tune_guard.observation import to_number
 from tune_guard.sweeps.readers.export_runs import Run, Runs, Table
+from tune_guard.sweeps.wording import counted
 
 _API = {"name", "config", "summary"}
 _APP = {"Name", "State"}
@@ -73,13 +74,26 @@ def _mapping(value: Any) -> Mapping[str, Any] | None:
     """Read a mapping that pandas wrote as Python or JSON text."""
     if isinstance(value, Mapping):
         return value
-    for read in (json.loads, ast.literal_eval):
+    for read in (json.loads, _python_literal):
         try:
             found = read(str(value or "{}"))
         except (TypeError, ValueError, SyntaxError, RecursionError, MemoryError):
             continue
         return found if isinstance(found, Mapping) else None
     return None
+
+
+class _Floats(ast.NodeTransformer):
+    """Python writes floats that are not finite as names, which are no literals."""
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """Turn such a name into the number."""
+        known = node.id in ("nan", "inf")
+        return ast.Constant(float(node.id)) if known else node
+
+
+def _python_literal(text: str) -> Any:
+    return ast.literal_eval(_Floats().visit(ast.parse(text.strip(), mode="eval")))
 
 
 def _unwrapped(value: Any) -> Any:
@@ -115,7 +129,7 @@ def _history(table: Table, into: Runs) -> None:
         run.time_s = max(run.time_s or 0.0, time_s) if time_s else run.time_s
         lost += row.get(_HISTORY) is None
     if lost:
-        into.gap(table, f"{lost} rows left out: no step")
+        into.gap(table, f"{counted(lost, 'row')} left out: no step")
 
 
 def _add(run: Run, metric: str, step: Any, value: Any, time_s: float | None) -> None:

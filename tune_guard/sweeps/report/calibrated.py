@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tune_guard.record import now_utc, version
+from tune_guard.sweeps.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,7 @@ def show(found: Calibration) -> None:
         found: A calibration.
     """
     console = Console(stderr=True, highlight=False)
-    title = f"{found.trials:,} trials of {found.sweeps:,} sweeps"
+    title = f"{counted(found.trials)} of {counted(found.sweeps, 'sweep')}"
     table = Table(title=title, title_justify="left")
     table.add_column("level", overflow="fold")
     for heading in ("saved", "false kills", "p", "promise"):
@@ -46,17 +47,19 @@ def show(found: Calibration) -> None:
 def promise(found: Calibration) -> list[str]:
     """Return the promise and what it rests on, in lines."""
     goal, chosen = found.goal, found.chosen
+    sweeps = counted(found.sweeps, "sweep")
     sure, most, best = f"{goal.confidence:.0%}", f"{goal.false_kill:.2%}", goal.top
     lines = [
         f"Promise, with {sure} confidence: on average over future sweeps like these,",
         f"at most {most} of the best {best:.0%} of a sweep are cut before their best.",
-        f"It rests on {found.sweeps:,} sweeps and their {found.trials:,} uncut trials:",
+        f"It rests on {sweeps} and their {counted(found.trials, 'uncut trial')}:",
         f"{chosen.false_kill:.2%} killed there, {chosen.saved:.1%} of readings saved.",
     ]
     if found.small:
-        lines.append(f"{found.small:,} sweeps had too few such trials to count.")
+        small = counted(found.small, "sweep")
+        lines.append(f"{small} had too few such trials to count.")
     if found.censored:
-        lines.append(f"{found.censored:,} trials that something had cut are left out.")
+        lines.append(f"Left out, as something cut them: {counted(found.censored)}.")
     return lines
 
 

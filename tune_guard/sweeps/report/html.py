@@ -22,9 +22,10 @@ from tune_guard.sweeps.report.html_curves import CurvesFigure, curves_figure
 from tune_guard.sweeps.report.html_params import ParameterFigure, parameter_figures
 from tune_guard.sweeps.report.html_scale import Scale, line, short, thinned
 from tune_guard.sweeps.report.html_timeline import Timeline, timeline
-from tune_guard.sweeps.report.terminal import amount, counted
+from tune_guard.sweeps.report.terminal import amount
 from tune_guard.sweeps.report.terminal_more import spared_lines
 from tune_guard.sweeps.spreads import varied
+from tune_guard.sweeps.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

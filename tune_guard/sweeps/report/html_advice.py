@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tune_guard.record import Outcome
 from tune_guard.sweeps.faults import UNNAMED
 from tune_guard.sweeps.sweep import UNKNOWN
+from tune_guard.sweeps.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +38,7 @@ def _sentences(found: Comparison) -> Iterator[str]:
             why = ", ".join(f"{reason} {n}" for reason, n in place.reasons.items())
             yield (
                 f"Check node {place.node}{gpu}: {len(place.trials)} of the"
-                f" {place.ran} trials known to have run there failed for its fault:"
+                f" {counted(place.ran)} known to have run there failed for its fault:"
                 f" {why}."
             )
     cut = [look for look in found.first_looks if "still cut" in look.why]
@@ -50,10 +51,10 @@ def _sentences(found: Comparison) -> Iterator[str]:
     unknown = sum(len(g.trials) for g in found.groups if g.reason == UNKNOWN)
     if unknown:
         yield (
-            f"{unknown:,} trials ended without a recorded reason: add the guard's"
+            f"{counted(unknown)} ended without a recorded reason: add the guard's"
             " callback or pruner to the next sweep."
         )
     interrupted = [g for g in found.groups if g.outcome is Outcome.INTERRUPTED]
     if interrupted:
         count = sum(len(group.trials) for group in interrupted)
-        yield f"{count:,} trials never ended: resume the sweep, or clean them up."
+        yield f"{counted(count)} never ended: resume the sweep, or clean up after it."

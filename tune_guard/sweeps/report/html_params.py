@@ -12,6 +12,7 @@ from tune_guard.sweeps.compare import label
 from tune_guard.sweeps.regions import is_number, value_of, word
 from tune_guard.sweeps.report.html_scale import short
 from tune_guard.sweeps.spreads import varied
+from tune_guard.sweeps.wording import counted
 
 if TYPE_CHECKING:
     from tune_guard.sweeps.compare import Comparison
@@ -35,7 +36,7 @@ class Column:
     def said(self) -> str:
         """The column in words."""
         parts = ", ".join(f"{reason} {count}" for reason, count in self.parts)
-        return f"{self.text}: {self.trials} trials: {parts}"
+        return f"{self.text}: {counted(self.trials)}: {parts}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

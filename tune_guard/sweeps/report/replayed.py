@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from tune_guard.sweeps.scoring import Score, by_rule, score
+from tune_guard.sweeps.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +38,7 @@ def show(found: Replayed, top: float, console: Console) -> None:
     """
     sweeps = list(found.sweeps.values())
     whole = score(sweeps, top=top)
-    size = f"{whole.trials} trials of {whole.sweeps} sweeps"
+    size = f"{counted(whole.trials)} of {counted(whole.sweeps, 'sweep')}"
     title = f"{size}, {whole.sick} of them sick"
     table = Table(title=title, title_justify="left")
     table.add_column("rule", no_wrap=True)

@@ -17,6 +17,7 @@ from tune_guard.sweeps.report.terminal_more import (
     spared_lines,
 )
 from tune_guard.sweeps.spreads import FEWEST, NumberSpread
+from tune_guard.sweeps.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,16 +73,6 @@ def _headline(comparison: Comparison) -> str:
     if comparison.without_compute:
         said += f" (not known of {counted(comparison.without_compute)})"
     return said
-
-
-def counted(trials: int) -> str:
-    """Return a number of trials in words.
-
-    Example:
-        >>> counted(1), counted(20)
-        ('1 trial', '20 trials')
-    """
-    return f"{trials:,} trial" + ("" if trials == 1 else "s")
 
 
 def _reasons(comparison: Comparison) -> Table:
