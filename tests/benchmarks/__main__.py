@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from tests.benchmarks import monitor, optuna_pruner, ray_stopper, worker_step
+from tests.benchmarks import (
+    load_sweep,
+    monitor,
+    optuna_pruner,
+    ray_stopper,
+    worker_step,
+)
 
 
 def main() -> None:
     """Print each benchmark's figures under its name."""
-    for benchmark in (monitor, ray_stopper, optuna_pruner, worker_step):
+    for benchmark in (monitor, ray_stopper, optuna_pruner, worker_step, load_sweep):
         print(f"== {benchmark.__name__}: {(benchmark.__doc__ or '').splitlines()[0]}")
         benchmark.main()
         print()
