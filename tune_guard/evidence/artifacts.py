@@ -89,7 +89,7 @@ class Artifact:
         path = self._folder.path
         try:
             home = Path.cwd() / FALLBACK_FOLDER / "evidence"
-            home.mkdir(parents=True, exist_ok=True)
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
             path = Path(shutil.move(path, home / path.name))
             shutil.rmtree(self._scratch, ignore_errors=True)
         except OSError:

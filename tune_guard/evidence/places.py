@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ _RENAMING = ("local", "file", "subtree")
 
 
 class Folder:
-    """A folder of this machine.
+    """A folder of this machine, which only its user can look into.
 
     A file is written beside its place and renamed into it. It is not forced to
     the disk: a process that is killed loses nothing by that.
@@ -40,10 +41,10 @@ class Folder:
         Raises:
             OSError: If the folder does not take it.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = self.path / f".{file}.tmp"
         try:
-            with draft.open("wb") as stream:
+            with open(draft, "wb", opener=_private) as stream:  # noqa: PTH123 - opener
                 write(stream)
             draft.replace(self.path / file)
         except BaseException:
@@ -53,6 +54,10 @@ class Folder:
 
     def finish(self) -> None:
         """Do nothing: every file is in its place."""
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 class Storage:

@@ -131,6 +131,7 @@ def own_file(folder: Path) -> tuple[Path, int]:
 def replace(path: Path, content: str) -> None:
     """Put new content in a file's place, whole or not at all."""
     fresh = path.with_suffix(".tmp")
+    fresh.touch(mode=0o600)
+    fresh.chmod(0o600)  # a process that died may have left it
     fresh.write_text(content, encoding="utf-8")
-    fresh.chmod(0o600)
     fresh.replace(path)

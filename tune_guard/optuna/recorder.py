@@ -184,7 +184,7 @@ def _append(study: Study, line: str) -> Path | None:
 
 
 def _append_to(path: Path, line: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
     try:
         # One write of one line: several workers may append at once.

@@ -6,6 +6,7 @@ at most; a driver that is killed in between would lose the reason.
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,6 +119,15 @@ def _write_beside_logs(trial: Trial, text: str) -> Path | None:
         return None
 
 
+def _append_to(path: Path, text: str) -> None:
+    """Append to a file of this user alone."""
+    file = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
+    try:
+        os.write(file, text.encode())
+    finally:
+        os.close(file)
+
+
 def _append_nearby(trial: Trial, text: str) -> Path | None:
     """Append a line below the working directory, or else the home directory."""
     storage: Any = trial.storage
@@ -125,9 +135,8 @@ def _append_nearby(trial: Trial, text: str) -> Path | None:
     for find in (Path.cwd, Path.home):
         try:
             folder = find() / FALLBACK_FOLDER
-            folder.mkdir(exist_ok=True)
-            with (folder / name).open("a", encoding="utf-8") as file:
-                file.write(text)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            _append_to(folder / name, text)
         except (OSError, RuntimeError):
             continue
         return folder / name
