@@ -149,6 +149,21 @@ def test_help_and_version_exit_0(words: list[str]) -> None:
     assert done.stdout
 
 
+def test_the_page_is_written_also_when_nobody_reads_the_rest(
+    sick: str, tmp_path: Path
+) -> None:
+    """``tune-guard report ... --html report.html | head``."""
+    page = tmp_path / "report.html"
+    command = [sys.executable, "-m", "tune_guard", "report", sick, *LOSS]
+    with subprocess.Popen(
+        [*command, "--html", str(page)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        process.communicate()
+    assert page.read_text().rstrip().endswith("</html>")
+
+
 def test_a_reader_who_has_seen_enough_is_no_error(sick: str) -> None:
     """``tune-guard report ... | head -1``: no traceback, as with other programs."""
     command = [sys.executable, "-m", "tune_guard", "report", sick, *LOSS, "--json"]
@@ -159,3 +174,17 @@ def test_a_reader_who_has_seen_enough_is_no_error(sick: str) -> None:
         process.stdout.close()
         _, err = process.communicate()
     assert (process.returncode, err) == (141, "")
+
+
+def test_a_sweep_does_not_steer_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Escape sequences in names, reasons and hyperparameters are shown, not obeyed."""
+    evil = "\x1b]0;owned\x07\x1b[2J\x9b1m[/bold]"
+    experiment = RayExperiment(tmp_path / "evil")
+    rows = [row(1, loss=0.5), stamped(2, evil, loss=0.5)]
+    experiment.trial("a_t0", rows, {"lr": evil})
+    assert main(["report", str(experiment.path), *LOSS]) == 1
+    said = capsys.readouterr()
+    assert "owned" in said.out
+    assert not set("\x1b\x07\x9b") & set(said.out + said.err)

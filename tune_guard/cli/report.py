@@ -68,9 +68,10 @@ def report(
             failures += 1
             talk(str(error))
     comparisons = [compare(sweep) for sweep in sweeps]
-    _print(comparisons, as_json=json)
     if html is not None and sweeps:
+        # First, so that `... --html report.html | head` leaves a page.
         _write(html, sweeps)
+    _print(comparisons, as_json=json)
     if failures:
         return UNUSABLE
     return FINDINGS if any(c.findings for c in comparisons) else CLEAN
@@ -128,12 +129,11 @@ def _print(comparisons: list[Comparison], *, as_json: bool) -> None:
         sweeps = [machine.as_json(found) for found in comparisons]
         print_json({"sweeps": sweeps, "changes": changed})
         return
-    from rich.console import Console
-
+    from tune_guard.cli.safe_console import SafeConsole
     from tune_guard.sweeps.report.terminal import show
     from tune_guard.sweeps.report.terminal_more import show_changes
 
-    console = Console(highlight=False)
+    console = SafeConsole()
     for found in comparisons:
         show(found, console)
     changes = _changes(comparisons)

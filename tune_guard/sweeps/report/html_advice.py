@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tune_guard.record import Outcome
 from tune_guard.sweeps.faults import UNNAMED
+from tune_guard.sweeps.report.terminal import amount
 from tune_guard.sweeps.sweep import UNKNOWN
 from tune_guard.sweeps.wording import counted
 
@@ -47,6 +48,12 @@ def _sentences(found: Comparison) -> Iterator[str]:
         yield (
             f"Look at {ids}: cut, though among the best tenth. If that is wrong, set"
             " the rule to warn."
+        )
+    if found.replayed and not found.saved and found.avoidable:
+        cut, spent = counted(found.replayed), amount(found.avoidable, found.unit)
+        yield (
+            f"Give the next sweep the guard: by replay it cuts {cut} and saves"
+            f" {spent}, {found.avoidable / found.compute:.0%} of the compute."
         )
     unknown = sum(len(g.trials) for g in found.groups if g.reason == UNKNOWN)
     if unknown:

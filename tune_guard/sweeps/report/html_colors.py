@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tune_guard.record import Outcome
+from tune_guard.sweeps.sweep import INTERRUPTED, NO_FINDING, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 HEALTHY = "#7d93a8"
+_NOT_KNOWN = {UNKNOWN: "#b3a58f", NO_FINDING: "#b3a58f", INTERRUPTED: "#d0a95b"}
+"""Quiet colours: nobody says that these trials were sick."""
 _KNOWN = {
     "non_finite": "#d6293e",
     "divergence": "#e8710a",
@@ -25,6 +28,7 @@ _KNOWN = {
     "gpu_fault": "#9c1c6b",
     "stalled": "#6b4423",
 }
+_FIXED = _KNOWN | _NOT_KNOWN
 _OTHERS = ("#4b5fa8", "#b0506b", "#3d8a6e", "#9a5fb0", "#8c7a1e", "#5e6b78")
 _HEALTHY = frozenset({Outcome.COMPLETED, Outcome.CRITERION})
 
@@ -44,8 +48,8 @@ def colors(reasons: Iterable[tuple[str, Outcome | None]]) -> dict[str, str]:
             continue
         if outcome in _HEALTHY:
             found[reason] = HEALTHY
-        elif reason in _KNOWN:
-            found[reason] = _KNOWN[reason]
+        elif reason in _FIXED:
+            found[reason] = _FIXED[reason]
         else:
             found[reason] = _OTHERS[others % len(_OTHERS)]
             others += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections import defaultdict
 from dataclasses import dataclass
@@ -121,7 +122,9 @@ def _line(
     stop = ""
     if trial.outcome in _STOPPED:
         at = curve.steps[-1] if trial.step is None else trial.step
-        stop = line([(x.at(at), places[-1][1])])
+        # A replayed trial ran on after the step that would have been its last.
+        before = bisect.bisect_right(points, (at, math.inf))
+        stop = line([(x.at(at), places[max(before - 1, 0)][1])])
     return Line(
         anchor=anchor, path=line(places), text=describe(trial, curve), stop=stop
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tune_guard.observation import Keys
 from tune_guard.sweeps.compare import label
 from tune_guard.sweeps.faults import host_of
+from tune_guard.sweeps.report.html_clock import Clock
 from tune_guard.sweeps.report.html_curves import describe
 from tune_guard.sweeps.report.html_scale import SIZE, Scale, Tick, line, thinned
 
@@ -57,6 +58,8 @@ class Timeline:
     lanes: int
     ticks: tuple[Tick, ...]
     unit: str
+    pauses: tuple[int, ...]
+    paused_s: float
     without_time: int
     heats: tuple[Heat, ...]
     heat_ticks: tuple[Tick, ...]
@@ -72,24 +75,26 @@ def timeline(sweep: Sweep) -> Timeline | None:
     if not timed:
         return None
     timed.sort(key=lambda item: item[1])
-    start = timed[0][1]
-    length = max(max(end for *_, end in timed) - start, 1.0)
+    clock = Clock.of((began, ended) for _, began, ended in timed)
+    length = max(clock.length, 1.0)
     _, seconds, unit = next(u for u in _UNITS if length >= u[0])
     scale = Scale(low=0.0, high=length / seconds)
     heats = [
         heat
         for trial, began, _ in timed
-        if (heat := _heat(sweep, trial, (began - start) / seconds, seconds, scale))
+        if (heat := _heat(sweep, trial, clock.at(began) / seconds, seconds, scale))
     ]
     celsius = Scale(low=_CELSIUS[0], high=_CELSIUS[1])
     lanes, hosts = _lanes(sweep, timed)
     count = max(lanes) + 1
     return Timeline(
-        bars=tuple(_bars(timed, lanes, start, seconds, scale)),
+        bars=tuple(_bars(timed, lanes, clock, seconds, scale)),
         hosts=hosts,
         lanes=count,
         ticks=tuple(scale.ticks()),
         unit=unit,
+        pauses=tuple(scale.at(clock.at(p) / seconds) for p, _ in clock.pauses),
+        paused_s=clock.paused_s,
         without_time=len(sweep.trials) - len(timed),
         heats=tuple(heats),
         heat_ticks=tuple(celsius.ticks(4)) if heats else (),
@@ -133,15 +138,15 @@ def _lanes(sweep: Sweep, timed: Sequence[_Timed]) -> tuple[list[int], tuple[Tick
 def _bars(
     timed: Sequence[_Timed],
     lanes: Sequence[int],
-    start: float,
+    clock: Clock,
     seconds: int,
     scale: Scale,
 ) -> list[Bar]:
     height = SIZE / (max(lanes) + 1)
     bars = []
     for (trial, began, ended), lane in zip(timed, lanes, strict=True):
-        left = scale.at((began - start) / seconds)
-        right = scale.at((ended - start) / seconds)
+        left = scale.at(clock.at(began) / seconds)
+        right = scale.at(clock.at(ended) / seconds)
         bars.append(
             Bar(
                 reason=label(trial),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from array import array
 
 import pytest
 
@@ -11,7 +12,9 @@ from tests.unit.sweeps.sweeps_made import deadly
 from tune_guard.record import Outcome, StopRecord
 from tune_guard.sweeps import Problem, Sweep, Trial
 from tune_guard.sweeps.compare import compare
+from tune_guard.sweeps.curves import Curve, Curves
 from tune_guard.sweeps.report.html import page
+from tune_guard.sweeps.report.html_curves import curves_figure
 
 MARKUP = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 
@@ -124,3 +127,56 @@ def test_an_empty_sweep_has_a_page() -> None:
     html = page([Sweep(source="x", engine="ray")])
     assert "No trial reported the objective step by step." in html
     assert "Everything was read as it stands." in html
+
+
+def test_the_false_kills_of_a_holdout_are_on_the_page() -> None:
+    """With their interval, as in the terminal."""
+    record = StopRecord(spared="relapse@5:holdout")
+    trial = Trial(id="a", outcome=Outcome.COMPLETED, steps_run=20, best_value=0.5)
+    trial = dataclasses.replace(trial, best_step=9)
+    sweep = Sweep(source="x", engine="ray", trials=(trial,), records={"a": record})
+    found = page([dataclasses.replace(sweep, metric="acc", modes={"acc": "max"})])
+    assert "Condemned, and let run on: 1 (1 by the holdout)." in found
+    assert "1 of 1, 100% (95% interval 21-100%)" in found
+
+
+def test_a_share_of_nothing_has_no_bar() -> None:
+    """Nor is a sweep without sick trials coloured as one with them."""
+    trial = Trial(id="a", outcome=Outcome.COMPLETED, steps_run=0)
+    found = page([Sweep(source="x", engine="ray", trials=(trial,))])
+    assert 'style="width:0.0%' not in found
+    assert 'class="sick"' not in found
+
+
+def test_a_replayed_sweep_is_told_to_take_the_guard() -> None:
+    """With what it would have saved."""
+    trial = Trial(
+        id="a",
+        outcome=Outcome.GUARD,
+        reason="no_progress",
+        step=5,
+        steps_run=20,
+        replayed=True,
+    )
+    found = page([Sweep(source="x", engine="ray", trials=(trial,))])
+    assert "Give the next sweep the guard: by replay it cuts 1 trial and saves" in found
+
+
+def test_the_stop_of_a_replayed_trial_lies_on_its_curve() -> None:
+    """It ran on after the step that would have been its last."""
+    values = array("d", [4.0, 3.0, 2.0, 1.0])
+    curve = Curve(array("q", [0, 1, 2, 3]), values)
+    trial = Trial(id="a", outcome=Outcome.GUARD, reason="relapse", step=1, steps_run=4)
+    sweep = Sweep(
+        source="x",
+        engine="ray",
+        trials=(trial,),
+        curves=Curves({"a": {"loss": curve}}),
+        metric="loss",
+        modes={"loss": "min"},
+    )
+    figure = curves_figure(sweep, ["relapse"], {"a": "a"})
+    assert figure is not None
+    (drawn,) = figure.series[0].lines
+    assert drawn.path.startswith("M0 0l333 333")
+    assert drawn.stop.startswith("M333 333")
