@@ -13,9 +13,26 @@ if TYPE_CHECKING:
     from tune_guard.sweeps.readers import Progress
 
 
+_CONTROL = {
+    code: "\N{REPLACEMENT CHARACTER}"
+    for code in (*range(32), *range(127, 160))
+    if chr(code) not in "\n\t"
+}
+
+
+def without_control(text: str) -> str:
+    r"""Return a text that cannot steer a terminal: no escape sequence is left.
+
+    Example:
+        >>> without_control("a\x1b[2Jb")
+        'a�[2Jb'
+    """
+    return text.translate(_CONTROL)
+
+
 def talk(message: str) -> None:
     """Print a message for a person to standard error."""
-    sys.stderr.write(f"tune-guard: {message}\n")
+    sys.stderr.write(f"tune-guard: {without_control(message)}\n")
 
 
 def print_json(value: Any) -> None:

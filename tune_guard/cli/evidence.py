@@ -36,9 +36,9 @@ def evidence(
     if json:
         print_json({"bundles": [as_json(bundle) for bundle in bundles]})
     else:
-        from rich.console import Console
+        from tune_guard.cli.safe_console import SafeConsole
 
-        console = Console(highlight=False)
+        console = SafeConsole()
         for bundle in bundles:
             _show(bundle, console)
     return FINDINGS if any(bundle.problems() for bundle in bundles) else CLEAN
@@ -59,7 +59,9 @@ def _show(bundle: StoredBundle, console: Console) -> None:
     for check in bundle.checks():
         size = "" if check.size_bytes is None else str(check.size_bytes)
         word = "left out: " if check.left_out else ""
-        table.add_row(check.file, size, escape(word + check.problem) or "verified")
+        table.add_row(
+            escape(check.file), size, escape(word + check.problem) or "verified"
+        )
     console.print(table)
     if not bundle.manifest:
         console.print("No manifest can be read: nothing is verified.")

@@ -152,13 +152,13 @@ def _of_trial(traced: Traced) -> list[str]:
 
 
 def _print(lines: list[str], trace: Trace | None, rule: str | None) -> None:
-    from rich.console import Console
     from rich.markup import escape
 
     from tune_guard.cli import traces
+    from tune_guard.cli.safe_console import SafeConsole
     from tune_guard.exceptions import ConfigError, did_you_mean
 
-    console = Console(highlight=False)
+    console = SafeConsole()
     for line in lines:
         console.print(escape(line), soft_wrap=True)
     if trace is None:

@@ -47,10 +47,9 @@ def replay(
 
         json: Print the figures as JSON.
     """
-    from rich.console import Console
-
     from tune_guard.cli import CLEAN, UNUSABLE
     from tune_guard.cli.console import print_json, talk
+    from tune_guard.cli.safe_console import SafeConsole
     from tune_guard.policy import Policy
     from tune_guard.sweeps.replayed import Request
     from tune_guard.sweeps.report.replayed import as_json, show
@@ -73,7 +72,7 @@ def replay(
     if json:
         print_json(as_json(found, top))
     elif found.sweeps:
-        show(found, top, Console(highlight=False))
+        show(found, top, SafeConsole())
     return CLEAN if found.sweeps and not found.problems else UNUSABLE
 
 

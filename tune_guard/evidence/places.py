@@ -44,7 +44,7 @@ class Folder:
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = self.path / f".{file}.tmp"
         try:
-            with open(draft, "wb", opener=_private) as stream:  # noqa: PTH123 - opener
+            with open(draft, "wb", opener=_private) as stream:
                 write(stream)
             draft.replace(self.path / file)
         except BaseException:
