@@ -1,7 +1,7 @@
 # Each recipe is the plain command one could type; CONTRIBUTING.md says more.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test check bench docs dist versions clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -38,6 +38,17 @@ check: setup ## Lint, formatting, types, direction of imports
 bench: setup ## Measure the guard's cost (minutes)
 	$(BIN)/python -m tests.benchmarks
 
+docs: setup ## Build guides and API reference into docs/_build, warnings are errors
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
+
+dist: setup ## Build wheel and sdist into dist, try them in empty environments
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/pytest tests/integration/packaging
+
+versions: setup ## Run the oldest and newest engines and Pythons (an hour, nightly)
+	$(BIN)/python -m tests.versions
+
 clean: ## Remove the environment and every cache
-	rm -rf .venv .*_cache .hypothesis dist
+	rm -rf .venv .*_cache .hypothesis dist docs/_build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

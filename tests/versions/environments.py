@@ -108,7 +108,12 @@ def run(row: Row, python: Path, folder: Path) -> Counts:
 
 def _pytest(row: Row, python: Path, base: Path, options: Sequence[str]) -> Path:
     report = base.with_suffix(".xml")
-    plugin = ["-p", "tests.versions.absent", f"--junitxml={report}"]
+    plugin = [
+        "-p",
+        "tests.versions.absent",
+        f"--junitxml={report}",
+        "--hypothesis-seed=0",
+    ]
     path = os.pathsep.join((str(python.parent), os.environ.get("PATH", "")))
     environment = {
         **os.environ,
@@ -117,7 +122,15 @@ def _pytest(row: Row, python: Path, base: Path, options: Sequence[str]) -> Path:
     }
     with base.with_suffix(".log").open("w") as log:
         subprocess.run(
-            [str(python), "-m", "pytest", "-q", *plugin, *options],
+            [
+                str(python),
+                "-m",
+                "pytest",
+                "-q",
+                *plugin,
+                f"--junitxml={report}",
+                *options,
+            ],
             cwd=ROOT,
             env=environment,
             stdout=log,

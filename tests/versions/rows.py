@@ -16,6 +16,8 @@ _TRUNK = (
     "tests/cases",
     "--ignore=tests/unit/worker",
 )
+_ON_RANKS = "tests/cases/test_cases.py::test_a_case_ends_as_expected"
+_NO_RANKS = f"--deselect={_ON_RANKS}[TG-decision-reaches-every-rank]"
 _RAY = (
     "tests/integration/ray/test_function_trainables.py",
     "tests/integration/ray/test_class_trainables.py",
@@ -65,7 +67,7 @@ class Row:
     extras: tuple[str, ...] = _ENGINES
     pins: Mapping[str, str] = field(default_factory=dict)
     absent: tuple[str, ...] = _NO_TORCH
-    parallel: tuple[str, ...] = _TRUNK
+    parallel: tuple[str, ...] = (*_TRUNK, _NO_RANKS)
     alone: tuple[str, ...] = (*_RAY, *_OPTUNA)
 
 
