@@ -37,7 +37,7 @@ def main() -> int:
         sys.stderr.write("atheris is missing: pip install atheris (Linux, x86-64)\n")
         return 2
     options.crashes.mkdir(parents=True, exist_ok=True)
-    print(_ROW.format("target", "runs", "cov. from", "to", "crashes"))
+    print(_ROW.format("target", "runs", "cov. from", "to", "crashes"), flush=True)
     crashed = [_follow(n, options.seconds, options.crashes) for n in names]
     return 1 if any(crashed) else 0
 
@@ -85,7 +85,7 @@ def _follow(name: str, seconds: int, crashes: Path) -> bool:
 
 def _dictionary() -> str:
     """Return the hostile values in the form of libFuzzer, but for the long ones."""
-    short = [value for value in HOSTILE if len(value) <= 64]  # noqa: PLR2004
+    short = [value for value in HOSTILE if len(value) <= 64]
     lines = ["".join(f"\\x{byte:02x}" for byte in value) for value in short]
     return "".join(f'"{line}"\n' for line in lines)
 

@@ -1,4 +1,4 @@
-"""One target under atheris: ``python -m tests.fuzz.worker NAME [libFuzzer's flags]``."""
+"""One target under atheris: ``python -m tests.fuzz.worker NAME [FLAGS]``."""
 
 from __future__ import annotations
 
