@@ -21,6 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tests.peers.comparison import Comparison, run_tests
+from tests.peers.table import print_table
 
 NARROW = ("tests/pruners_tests",)
 WIDE = (
@@ -81,7 +82,7 @@ def main() -> int:
         guarded = run_tests(place, selection, ("guarded_pruners",), guard)
         counts = json.loads(asked.read_text(encoding="utf-8"))
     comparison = Comparison(baseline, guarded, DOCUMENTED[wanted.rules])
-    _print_table(comparison, wanted.rules, counts)
+    print_table(comparison, {"rules": wanted.rules}, counts)
     return int(bool(comparison.broken))
 
 
@@ -91,18 +92,6 @@ def _versions(checkout: Path) -> str:
     names = ", ".join(f"{n} {version(n)}" for n in ("optuna", "tune-guard"))
     day = dt.datetime.now(tz=dt.UTC).date()
     return f"{names}; tests of Optuna {found[1] if found else '?'}; {day}"
-
-
-def _print_table(comparison: Comparison, rules: str, counts: dict[str, int]) -> None:
-    row = {"rules": rules, **comparison.row(), **counts}
-    print(f"| {' | '.join(row)} |")
-    print("|---" * len(row) + "|")
-    print(f"| {' | '.join(map(str, row.values()))} |")
-    for name in comparison.differences:
-        if name in comparison.documented:
-            print(f"- `{name}`: {comparison.documented[name]}")
-    for line in comparison.broken:
-        print(f"NOT AS DOCUMENTED: {line}")
 
 
 if __name__ == "__main__":
