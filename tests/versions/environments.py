@@ -108,31 +108,14 @@ def run(row: Row, python: Path, folder: Path) -> Counts:
 
 def _pytest(row: Row, python: Path, base: Path, options: Sequence[str]) -> Path:
     report = base.with_suffix(".xml")
-    plugin = [
-        "-p",
-        "tests.versions.absent",
-        f"--junitxml={report}",
-        "--hypothesis-seed=0",
-    ]
+    ours = ["-p", "tests.versions.absent", "--hypothesis-seed=0"]
     path = os.pathsep.join((str(python.parent), os.environ.get("PATH", "")))
-    environment = {
-        **os.environ,
-        "PATH": path,
-        "TUNE_GUARD_ABSENT": ",".join(row.absent),
-    }
+    absent = ",".join(row.absent)
     with base.with_suffix(".log").open("w") as log:
         subprocess.run(
-            [
-                str(python),
-                "-m",
-                "pytest",
-                "-q",
-                *plugin,
-                f"--junitxml={report}",
-                *options,
-            ],
+            [python, "-m", "pytest", "-q", *ours, f"--junitxml={report}", *options],
             cwd=ROOT,
-            env=environment,
+            env={**os.environ, "PATH": path, "TUNE_GUARD_ABSENT": absent},
             stdout=log,
             stderr=subprocess.STDOUT,
             check=False,
