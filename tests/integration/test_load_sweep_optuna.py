@@ -8,6 +8,7 @@ import math
 import pickle
 import shutil
 import sqlite3
+import sys
 import uuid
 import warnings
 from pathlib import Path
@@ -536,6 +537,13 @@ def test_a_server_that_does_not_answer_is_said_without_its_password(url: str) ->
     with pytest.raises(SourceError, match=r"me:\*\*\*@127.0.0.1") as caught:
         load_sweep(url)
     assert "secret" not in str(caught.value)
+
+
+def test_a_driver_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLAlchemy 2.1 takes psycopg 3 where a URL names none."""
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(SourceError, match=r"psycopg2-binary.*postgresql\+psycopg2://"):
+        load_sweep("postgresql://me:secret@127.0.0.1:1/none")
 
 
 @pytest.fixture

@@ -80,6 +80,20 @@ def test_a_number_that_cannot_be_meant_exits_2(
     assert f"`{name}` must be" in captured.err
 
 
+def test_a_replay_fits_a_terminal(
+    healthy: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """80 columns, and no figure broken in two."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["replay", healthy, *LOSS]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    (figures,) = [line for line in lines if line.startswith(" all rules")]
+    assert figures.split() == [
+        *("all", "rules", "0", "0.0%", "0", "(0.0%)", "0.0-79.3%", "0", "0", "0.0%")
+    ]
+
+
 def test_an_objective_that_is_not_recorded_is_asked_for(
     healthy: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,7 +47,9 @@ class GuardCallback(Callback):
     an error, the end of the experiment. The record lies in ``tune_guard.json`` in
     the trial's directory, written straight to storage; in the trial's last
     result, from where ``Result.metrics`` and a restored experiment show it; and
-    in TensorBoard's table of hyperparameters. Interrupted by Ctrl-C, a trial's
+    in TensorBoard's table of hyperparameters. ``result.json`` holds it for a trial
+    that was stopped; after a function has returned, or failed, Ray writes no row
+    more, and the last one still says ``running``. Interrupted by Ctrl-C, a trial's
     file says ``interrupted`` until it is resumed.
 
     Before a trial is cut, the numbers that led to it are kept in its directory,

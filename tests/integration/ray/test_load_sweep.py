@@ -178,3 +178,34 @@ def test_trials_that_a_foreign_scheduler_cut_are_unknown(
     )
     reasons = {trial.reason for trial in load_sweep(grid).trials}
     assert reasons <= {"", UNKNOWN}
+
+
+def test_a_trial_that_was_started_anew_counts_once(
+    cluster: None, tmp_path: Path
+) -> None:
+    """Ray gives it another id, and forgets the one that failed."""
+    from ray import tune
+
+    mark = tmp_path / "mark"
+
+    def once(config: dict[str, Any]) -> None:
+        tune.report({"loss": 1.0})
+        if config["fate"] == "fails" and not mark.exists():
+            mark.touch()
+            raise OSError
+
+    space = {"fate": tune.grid_search(["completes", "fails"])}
+    place = tune.RunConfig(name="sweep", storage_path=str(tmp_path))
+    tune.Tuner(once, param_space=space, run_config=place).fit()
+    home = tmp_path / "sweep"
+    assert [trial.outcome for trial in load_sweep(home).trials] == [
+        Outcome.COMPLETED,
+        Outcome.ERROR,
+    ]
+
+    tune.Tuner.restore(str(home), trainable=once, restart_errored=True).fit()
+    sweep = load_sweep(home)
+    assert [trial.outcome for trial in sweep.trials] == [Outcome.COMPLETED] * 2
+    assert [p.what for p in sweep.problems] == [
+        "left out: it failed, and was started anew as another trial"
+    ]

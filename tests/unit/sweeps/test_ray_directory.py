@@ -198,6 +198,33 @@ def test_the_newest_whole_state_counts(experiment: RayExperiment) -> None:
     assert sweep.problems[0].file == str(torn)
 
 
+def test_a_failed_trial_that_was_started_anew_is_one_trial(
+    experiment: RayExperiment,
+) -> None:
+    """The new one has another id and the same tag; the first is named as left out."""
+    for name in ("t0", "t1", "t2"):
+        experiment.trial(f"a_{name}", [row(1, loss=1.0)])
+    kept = known("t0", experiment_tag="0_lr=1")
+    experiment.state(kept, known("t1", "ERROR", experiment_tag="1_lr=2"))
+    again = known("t2", experiment_tag="1_lr=2")
+    experiment.state(kept, again, session="2026-01-02_00-00-00")
+    sweep = load_sweep(experiment.path)
+    assert [trial.id for trial in sweep.trials] == ["t0", "t2"]
+    assert [p.what for p in sweep.problems] == [
+        "left out: it failed, and was started anew as another trial"
+    ]
+
+
+def test_another_sweep_in_the_same_place_is_read_too(experiment: RayExperiment) -> None:
+    """No trial of the older state is in the newer one: none replaced another."""
+    for name in ("t1", "t2"):
+        experiment.trial(f"a_{name}", [row(1, loss=1.0)])
+    experiment.state(known("t1", "ERROR", experiment_tag="1_lr=2"))
+    newer = known("t2", experiment_tag="1_lr=2")
+    experiment.state(newer, session="2026-01-02_00-00-00")
+    assert len(load_sweep(experiment.path).trials) == 2
+
+
 def test_a_windows_path_in_the_state_finds_the_directory(
     experiment: RayExperiment,
 ) -> None:

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NEEDED = frozenset({"studies", "trials", "version_info"})
+_DRIVERS = {
+    "postgresql": ("psycopg2-binary", "psycopg2"),
+    "mysql": ("PyMySQL", "pymysql"),
+    "mariadb": ("PyMySQL", "pymysql"),
+}
+"""Package and name of the driver that a URL may name after a plus."""
+
 _COMPUTED = (2, 3)
 """What ``table_xinfo`` says of a generated column."""
 
@@ -115,6 +122,9 @@ def _opened(url: str, shown: str, folder: str) -> Iterator[RDBStorage]:
             if not current:
                 url = f"sqlite:///{pathlib.Path(folder, 'upgraded.db')}"
                 _copy_tables(engine, url)
+    except ModuleNotFoundError as error:
+        msg = f"{shown} cannot be read: {error}. {_driver_for(url)}"
+        raise SourceError(msg) from error
     except (sa.exc.SQLAlchemyError, ImportError) as error:
         msg = f"{shown} cannot be read: {first_line(error)}"
         raise SourceError(msg) from error
@@ -122,6 +132,15 @@ def _opened(url: str, shown: str, folder: str) -> Iterator[RDBStorage]:
         if not current:
             _upgrade(storage, shown)
         yield storage
+
+
+def _driver_for(url: str) -> str:
+    """Say which package drives a database; SQLAlchemy's own choice has changed."""
+    kind = url.partition(":")[0].partition("+")[0]
+    package, driver = _DRIVERS.get(kind, ("", ""))
+    if not package:
+        return f"Install a driver of SQLAlchemy for {kind}."
+    return f"pip install {package}, and write {kind}+{driver}://..."
 
 
 @contextlib.contextmanager

@@ -32,6 +32,7 @@ from tune_guard.sweeps.readers.ray_state import (
     TrialState,
     last_part,
     read_state,
+    restarted,
 )
 from tune_guard.sweeps.sweep import Problem, Sweep, Trial
 
@@ -147,7 +148,7 @@ class _Reader:
         files = {path: self._read(path) for path in self.experiment.states}
         state = read_state(files, self.problems) or ExperimentState()
         trials = []
-        for position, (known, directory) in enumerate(self._pairs(state)):
+        for position, (known, directory) in enumerate(self._pairs(state, files)):
             trials.append(self._trial(known, directory))
             progress(done + position + 1, total, "trials read")
         trials += self._lost_trials()
@@ -165,7 +166,9 @@ class _Reader:
             problems=self.problems,
         )
 
-    def _pairs(self, state: ExperimentState) -> list[tuple[TrialState | None, str]]:
+    def _pairs(
+        self, state: ExperimentState, states: Mapping[str, bytes]
+    ) -> list[tuple[TrialState | None, str]]:
         """Match the trials of the state to directories; either may be missing."""
         by_name = {last_part(path): path for path in self.experiment.trials}
         alone = posixpath.dirname(self.tree.root) == self.directory
@@ -175,6 +178,11 @@ class _Reader:
             directory = directory or _take(by_name, known.id)
             if directory or not alone:
                 pairs.append((known, directory))
+        if by_name and len(states) > 1:
+            for name in restarted(states, state) & by_name.keys():
+                what = "left out: it failed, and was started anew as another trial"
+                file = self.tree.shown(by_name.pop(name))
+                self.problems.append(Problem(file=file, what=what))
         return pairs + [(None, directory) for directory in by_name.values()]
 
     def _trial(self, known: TrialState | None, directory: str) -> Trial:

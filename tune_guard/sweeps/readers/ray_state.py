@@ -77,6 +77,32 @@ def read_state(
     return None
 
 
+def restarted(files: Mapping[str, bytes], newest: ExperimentState) -> set[str]:
+    """Return the directories of failed trials that were started anew as others.
+
+    ``Tuner.restore(restart_errored=True)`` gives such a trial another id, the same
+    tag, and forgets the failed one. An older state that shares no trial with the
+    newest is of another sweep in the same place: nothing is taken from it.
+
+    Args:
+        files: Content of each experiment_state file by its name.
+
+        newest: What :func:`read_state` made of them.
+    """
+    ids = {trial.id for trial in newest.trials}
+    tags = {trial.tag for trial in newest.trials if trial.tag}
+    found: set[str] = set()
+    for name in files:
+        state = read_state({name: files[name]}, []) or ExperimentState()
+        if ids & {trial.id for trial in state.trials}:
+            found |= {
+                trial.directory
+                for trial in state.trials
+                if trial.status == "ERROR" and trial.id not in ids and trial.tag in tags
+            }
+    return found - {"", *(trial.directory for trial in newest.trials)}
+
+
 def _experiment(
     content: Mapping[str, Any], file: str, problems: list[Problem]
 ) -> ExperimentState:

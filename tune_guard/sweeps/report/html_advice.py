@@ -50,9 +50,9 @@ def _sentences(found: Comparison) -> Iterator[str]:
             " the rule to warn."
         )
     if found.replayed and not found.saved and found.avoidable:
-        cut, spent = counted(found.replayed), amount(found.avoidable, found.unit)
+        cuts, spent = counted(found.replayed), amount(found.avoidable, found.unit)
         yield (
-            f"Give the next sweep the guard: by replay it cuts {cut} and saves"
+            f"Give the next sweep the guard: by replay it cuts {cuts} and saves"
             f" {spent}, {found.avoidable / found.compute:.0%} of the compute."
         )
     unknown = sum(len(g.trials) for g in found.groups if g.reason == UNKNOWN)

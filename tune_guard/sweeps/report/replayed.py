@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from rich import box
 from rich.table import Table
 
 from tune_guard.sweeps.scoring import Score, by_rule, score
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 _COLUMNS = (
     "cut",
     "saved",
-    "false kills",
+    "false\nkills",
     "95%",
-    "premature",
-    "best lost",
-    "sick saved",
+    "prema-\nture",
+    "best\nlost",
+    "sick\nsaved",
 )
 
 
@@ -40,10 +41,12 @@ def show(found: Replayed, top: float, console: Console) -> None:
     whole = score(sweeps, top=top)
     size = f"{counted(whole.trials)} of {counted(whole.sweeps, 'sweep')}"
     title = f"{size}, {whole.sick} of them sick"
-    table = Table(title=title, title_justify="left")
+    # Without frames it fits a terminal of 80 columns.
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table.pad_edge = False
     table.add_column("rule", no_wrap=True)
     for name in _COLUMNS:
-        table.add_column(name, justify="right", overflow="fold")
+        table.add_column(name, justify="right", no_wrap=True)
     for rule, figures in by_rule(sweeps, top=top).items():
         table.add_row(rule, *_cells(figures))
     table.add_section()
