@@ -31,7 +31,6 @@ _OPTUNA = (
     "tests/integration/optuna/test_sql.py",
     "tests/integration/optuna/test_locked_sqlite.py",
     "tests/integration/optuna/test_spared.py",
-    "tests/integration/optuna/test_example.py",
 )
 _TORCH = (
     "tests/unit/worker",
@@ -40,6 +39,7 @@ _TORCH = (
     "tests/integration/worker/test_lightning.py",
     "tests/integration/worker/test_transformers.py",
     "tests/integration/worker/test_optuna.py",
+    "tests/integration/optuna/test_example.py",
 )
 _ENGINES = ("ray", "optuna", "gpu", "notify", "prometheus", "tensorboard", "report")
 _NO_TORCH = ("torch", "lightning", "transformers")

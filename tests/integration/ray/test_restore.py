@@ -71,7 +71,11 @@ def ends_of(folder: Path) -> dict[str, tuple[str, int, bool]]:
 def in_state(folder: Path, fate: str, step: int) -> bool:
     """Whether the newest snapshot has that step of that trial."""
     for path in sorted(folder.glob("results/sweep/experiment_state-*.json"))[-1:]:
-        for texts in json.loads(path.read_text())["trial_data"]:
+        try:
+            snapshot = json.loads(path.read_text())
+        except json.JSONDecodeError:  # half of it is written
+            return False
+        for texts in snapshot["trial_data"]:
             trial, newest = map(json.loads, texts)
             row = newest.get("last_result") or {}
             if f"fate={fate}" in str(trial.get("experiment_tag")):
