@@ -19,12 +19,14 @@ from tests.versions.environments import NotRunError
 from tests.versions.rows import ROWS
 
 
-def _line(name: str, pythons: list[str], folder: Path, *, keep: bool) -> bool:
+def _line(
+    name: str, pythons: list[str], folder: Path, *, keep: bool, reuse: bool
+) -> bool:
     """Run one row and print its line; return whether all is well."""
     row = ROWS[name]
     try:
         found = environments.find_python(row.python, pythons)
-        python = environments.make(row, found, folder)
+        python = environments.make(row, found, folder, reuse=reuse)
         versions = environments.versions(python)
         counts = environments.run(row, python, folder)
     except NotRunError as error:
@@ -45,6 +47,9 @@ def main() -> int:
     parser.add_argument("--python", action="append", default=[], metavar="PATH")
     parser.add_argument("--folder", type=Path, help="for environments, logs, reports")
     parser.add_argument("--keep", action="store_true", help="keep the environments")
+    parser.add_argument(
+        "--reuse", action="store_true", help="take those that are there"
+    )
     options = parser.parse_args()
     unknown = sorted(set(options.rows) - set(ROWS))
     if unknown:
@@ -52,7 +57,13 @@ def main() -> int:
     folder = options.folder or Path(tempfile.mkdtemp(prefix="tune_guard_versions_"))
     print("| row | versions | passed | failed | skipped |\n|---|---|---:|---:|---:|")
     well = [
-        _line(name, options.python, folder / name, keep=options.keep)
+        _line(
+            name,
+            options.python,
+            folder / name,
+            keep=options.keep,
+            reuse=options.reuse,
+        )
         for name in options.rows or ROWS
     ]
     print(f"logs and reports: {folder}", file=sys.stderr)

@@ -66,14 +66,25 @@ def find_python(version: str, given: Iterable[str]) -> str:
     raise NotRunError(msg)
 
 
-def make(row: Row, python: str, folder: Path) -> Path:
+def make(row: Row, python: str, folder: Path, *, reuse: bool) -> Path:
     """Make the row's environment in an empty folder; return its interpreter.
+
+    Args:
+        row: What is installed.
+
+        python: The interpreter that it is made of.
+
+        folder: Where it is made.
+
+        reuse: Take the one that is there.
 
     Raises:
         NotRunError: If it cannot be installed.
     """
-    shutil.rmtree(folder, ignore_errors=True)
     inside = folder / "venv" / "bin" / "python"
+    if reuse and inside.exists():
+        return inside
+    shutil.rmtree(folder, ignore_errors=True)
     package = f"{ROOT}[{','.join((*row.extras, 'dev'))}]"
     pins = [f"{name}=={version}" for name, version in row.pins.items()]
     for command in (
@@ -101,6 +112,7 @@ def run(row: Row, python: Path, folder: Path) -> Counts:
         ("parallel", ["-n", "2", *row.parallel]),
         ("alone", list(row.alone)),
     ):
+        folder.joinpath(f"{name}.xml").unlink(missing_ok=True)
         if options:
             counts.add(_pytest(row, python, folder / name, options))
     return counts
