@@ -1,11 +1,11 @@
 """What a policy saves at how many false kills, and what is left of it elsewhere.
 
 ``python -m tests.benchmarks.sweeps.frontier ../shared/curves`` moves what trades the
-two and prints a row for each value: the levels of ``tune-guard calibrate`` for the default
-policy, and ``leader_growth`` of the rule ``behind`` for the thrifty one, over several
-orders of the trials, as who finishes first decides who leads. The last row, *left out*,
-is measured on data that did not choose: for each collection the value is taken that
-saves most on all others within the limits, and measured on that collection.
+two and prints a row for each value: the levels of ``tune-guard calibrate`` for the
+default policy, and ``leader_growth`` of the rule ``behind`` for the thrifty one, over
+several orders of the trials, as who finishes first decides who leads. The last row,
+*left out*, is measured on data that did not choose: for each collection the value is
+taken that saves most on all others within the limits, and measured on that collection.
 """
 
 from __future__ import annotations
