@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import reprlib
 from collections.abc import Iterable
 
@@ -20,6 +21,7 @@ class SourceError(TuneGuardError):
 
 
 _MOST_NAMED = 20
+_PASSWORD = re.compile(r"(://[^/\s:@]*):[^/\s]*@")
 _SHOWN = reprlib.Repr()
 _SHOWN.maxother = _SHOWN.maxstring = 200
 
@@ -32,6 +34,16 @@ def brief(value: object) -> str:
         "ValueError('x')"
     """
     return _SHOWN.repr(value)
+
+
+def hide_password(address: str) -> str:
+    """Return an address that can be shown: the password of each URL in it is masked.
+
+    Example:
+        >>> hide_password("postgresql://me:secret@db/optuna")
+        'postgresql://me:***@db/optuna'
+    """
+    return _PASSWORD.sub(r"\1:***@", address)
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:

@@ -164,6 +164,30 @@ def trainer_state() -> bytes:
     )
 
 
+MLFLOW = """
+CREATE TABLE experiments (experiment_id INTEGER PRIMARY KEY, name TEXT);
+CREATE TABLE runs (run_uuid TEXT, name TEXT, status TEXT, start_time BIGINT,
+    end_time BIGINT, lifecycle_stage TEXT, experiment_id INTEGER);
+CREATE TABLE metrics (key TEXT, value FLOAT, timestamp BIGINT, run_uuid TEXT,
+    step BIGINT, is_nan BOOLEAN);
+CREATE TABLE params (key TEXT, value TEXT, run_uuid TEXT);
+CREATE TABLE tags (key TEXT, value TEXT, run_uuid TEXT);
+INSERT INTO experiments VALUES (1, 'e');
+INSERT INTO runs VALUES ('r', 'first', 'FINISHED', 1700000000000, 1700000001000,
+    'active', 1);
+INSERT INTO metrics VALUES ('loss', 0.5, 1700000000500, 'r', 1, 0),
+    ('loss', 0.0, 1700000000600, 'r', 2, 1);
+INSERT INTO params VALUES ('lr', '0.1', 'r');
+INSERT INTO tags VALUES ('mlflow.parentRunId', 'p', 'r');
+"""
+MLRUNS = {
+    "1/meta.yaml": b"experiment_id: '1'\nname: e\n",
+    "1/r/meta.yaml": b"run_id: r\nrun_name: first\nstatus: 3\nstart_time: 1700000000\n",
+    "1/r/metrics/val/loss": b"1700000000500 0.5 1\n1700000000600 nan 2\n",
+    "1/r/params/lr": b"0.1",
+    "1/r/tags/mlflow.parentRunId": b"p",
+}
+
 EXPORTS = [
     b'name,state,config,summary\na,finished,"{\'lr\': 0.1}","{""loss"": 0.5}"\n',
     b"Name,State,Runtime,lr,loss\nfirst,crashed,12,0.1,0.5\n",
@@ -203,6 +227,17 @@ def database() -> bytes:
         storage.engine.dispose()
         with sqlite3.connect(path) as connection:
             connection.execute("VACUUM")
+        connection.close()
+        return path.read_bytes()
+
+
+@functools.cache
+def mlflow() -> bytes:
+    """Return a database as MLflow lays it out, with the columns that are read."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "mlflow.db")
+        connection = sqlite3.connect(path)
+        connection.executescript(MLFLOW)
         connection.close()
         return path.read_bytes()
 

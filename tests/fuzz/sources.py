@@ -176,6 +176,14 @@ READERS: dict[str, Reader] = {
     "parquet": (_parquet, lambda: [parquet()]),
     "optuna_journal": (partial(_file, "j.log"), lambda: [seeds.journal()]),
     "optuna_sqlite": (partial(_file, "s.db"), lambda: [seeds.database()]),
+    "mlflow_sqlite": (partial(_file, "m.db"), lambda: [seeds.mlflow()]),
+    **{
+        f"mlruns_{posixpath.basename(path)}": (
+            partial(_folder, path, seeds.MLRUNS),
+            partial(lambda path: [seeds.MLRUNS[path]], path),
+        )
+        for path in ("1/r/meta.yaml", "1/r/metrics/val/loss")
+    },
     "evidence_zip": (_archive, lambda: [archive()]),
     "evidence_observations.jsonl": (
         partial(bundle_with, "observations.jsonl"),

@@ -16,7 +16,7 @@ from tune_guard.evidence.bundle import MANIFEST, SCHEMA
 from tune_guard.evidence.coding import observation_of
 from tune_guard.evidence.parts import OBSERVATIONS, RECORD, REPORTS, RULES
 from tune_guard.evidence.settings import FOLDER
-from tune_guard.exceptions import SourceError
+from tune_guard.exceptions import SourceError, hide_password
 from tune_guard.observation import Observation
 from tune_guard.record import StopRecord, from_json
 
@@ -204,17 +204,18 @@ def find_bundles(source: str) -> list[StoredBundle]:
     Raises:
         SourceError: If there is no bundle in it, or it cannot be read.
     """
+    shown = hide_password(str(source))
     try:
         filesystem, path = fsspec.core.url_to_fs(str(source))
         if filesystem.isfile(path):
-            return [_archive(str(source), filesystem.open(path, "rb"))]
+            return [_archive(shown, filesystem.open(path, "rb"))]
         folders = _folders(filesystem, path.rstrip("/"))
     except (OSError, ImportError, ValueError) as error:
-        msg = f"{source} cannot be read: {error}"
+        msg = f"{shown} cannot be read: {hide_password(str(error))}"
         raise SourceError(msg) from error
     if not folders:
         msg = (
-            f"{source} holds no evidence: neither a {MANIFEST} nor a folder {FOLDER}."
+            f"{shown} holds no evidence: neither a {MANIFEST} nor a folder {FOLDER}."
             " Give the trial's directory, or a bundle."
         )
         raise SourceError(msg)

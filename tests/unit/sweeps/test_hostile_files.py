@@ -291,3 +291,77 @@ def test_a_column_that_is_computed_is_refused(study: Path) -> None:
     change(study, f"ALTER TABLE trials ADD COLUMN more TEXT AS ({bomb})")
     with pytest.raises(SourceError, match="trials computes a column"):
         load_sweep(study)
+
+
+# --------------------------------------------------------------------------- MLflow
+
+
+@pytest.fixture
+def mlflow(tmp_path: Path) -> Path:
+    """Return MLflow's database with one run."""
+    path = tmp_path / "mlflow.db"
+    path.write_bytes(seeds.mlflow())
+    return path
+
+
+def test_a_view_is_none_of_mlflows_tables(mlflow: Path) -> None:
+    """It is never run: the file is then of something else."""
+    change(
+        mlflow,
+        "DROP TABLE metrics",
+        "CREATE VIEW metrics AS WITH RECURSIVE n(x) AS"
+        " (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n",
+    )
+    with pytest.raises(SourceError, match="no Optuna study"):
+        load_sweep(mlflow)
+
+
+def test_a_computed_column_of_mlflows_is_refused(mlflow: Path) -> None:
+    """As in a study."""
+    change(mlflow, "ALTER TABLE runs ADD COLUMN x TEXT AS (printf('%.*c', 9, 'x'))")
+    with pytest.raises(SourceError, match="runs computes a column"):
+        load_sweep(mlflow)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE runs SET experiment_id = 7",
+        "ALTER TABLE params RENAME COLUMN value TO worth",
+        "UPDATE experiments SET name = NULL",
+        "UPDATE metrics SET step = 1e300, key = NULL, value = x'00'",
+    ],
+)
+def test_a_damaged_database_of_mlflows_is_refused_or_read(
+    mlflow: Path, damage: str
+) -> None:
+    """Nothing else comes out."""
+    change(mlflow, damage)
+    try:
+        assert load_sweep(mlflow).trials[0].id == "r"
+    except SourceError as error:
+        assert "cannot be read" in str(error)  # noqa: PT017 - either will do
+
+
+@pytest.mark.parametrize("line", ["", "1700000000700"])
+def test_a_torn_line_of_mlruns_is_a_gap(tmp_path: Path, line: str) -> None:
+    """The readings around it are read."""
+    for name, data in seeds.MLRUNS.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    path = tmp_path / "1/r/metrics/val/loss"
+    path.write_text(f"1700000000500 0.5 1\n{line}\n1700000000900 0.4 3\n")
+    sweep = load_sweep(tmp_path)
+    assert list(sweep.curves.of("r")["val/loss"].steps) == [1, 3]
+    assert [problem.line for problem in sweep.problems] == [2]
+
+
+# -------------------------------------------------------------------------- secrets
+
+
+def test_the_password_of_an_address_is_not_shown() -> None:
+    """Nobody listens there; what is said of that goes into logs."""
+    with pytest.raises(SourceError) as caught:
+        load_sweep("ftp://me:hunter2@127.0.0.1:1/results")
+    assert "hunter2" not in str(caught.value)
+    assert "me:***@127.0.0.1" in str(caught.value)

@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
-from tune_guard.exceptions import SourceError
+from tune_guard.exceptions import SourceError, hide_password
 from tune_guard.sweeps.merge import merge
 from tune_guard.sweeps.readers.progress import Progress, silent
 from tune_guard.sweeps.sweep import Sweep
@@ -159,7 +159,7 @@ def _read_directory(source: str, progress: Progress) -> Sequence[Sweep]:
     from tune_guard.sweeps.readers.directory import read_directory
     from tune_guard.sweeps.readers.files import Tree
 
-    return read_directory(source, Tree.open(source), progress)
+    return read_directory(hide_password(source), Tree.open(source), progress)
 
 
 __all__ = ["Progress", "Source", "load_sweep", "load_sweeps", "silent", "stream_sweeps"]

@@ -6,7 +6,7 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tune_guard.exceptions import SourceError
+from tune_guard.exceptions import SourceError, hide_password
 
 if TYPE_CHECKING:
     import re
@@ -34,16 +34,17 @@ class Tree:
         Raises:
             SourceError: If the path does not exist, or nothing can open the URL.
         """
+        shown = hide_password(source)
         try:
             from fsspec.core import url_to_fs
 
             fs, root = url_to_fs(source)
             exists = fs.exists(root)
         except (ImportError, ValueError, OSError) as error:
-            msg = f"{source} cannot be opened: {error}"
+            msg = f"{shown} cannot be opened: {hide_password(str(error))}"
             raise SourceError(msg) from error
         if not exists:
-            msg = f"{source} does not exist. Give a directory, a file or a URL."
+            msg = f"{shown} does not exist. Give a directory, a file or a URL."
             raise SourceError(msg)
         return cls(fs, root.rstrip("/") or "/")
 
@@ -81,11 +82,16 @@ class Tree:
         inside = path.startswith(self.root.rstrip("/") + "/")
         return path[len(self.root.rstrip("/")) + 1 :] if inside else ""
 
-    def shown(self, path: str) -> str:
-        """Return a path as a person can open it."""
+    @property
+    def is_local(self) -> bool:
+        """Whether its paths are those of this machine."""
         protocols = self.fs.protocol
         protocols = (protocols,) if isinstance(protocols, str) else protocols
-        if {"file", "local"} & set(protocols):
+        return bool({"file", "local"} & set(protocols))
+
+    def shown(self, path: str) -> str:
+        """Return a path as a person can open it."""
+        if self.is_local:
             return path
         shown: str = self.fs.unstrip_protocol(path)
         return shown

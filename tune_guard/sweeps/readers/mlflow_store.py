@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tune_guard.exceptions import SourceError
 from tune_guard.sweeps.readers.export_runs import Run, Runs
 from tune_guard.sweeps.readers.mlflow_export import PARENT, as_logged, moment
+from tune_guard.sweeps.readers.sqlite_tables import plain_tables
 from tune_guard.sweeps.readers.wandb_export import scalar
 from tune_guard.sweeps.sweep import Problem
 
@@ -109,8 +110,9 @@ def _take_files(
         lines = text.splitlines() if kind == "metrics" else []
         for number, line in enumerate(lines, start=1):
             # Before 0.9 there was no step.
-            written, value, step = (*line.split(), number - 1, "")[:3]
-            if not _add(run, name, step, value, written):
+            words = [*line.split(), str(number - 1)]
+            read = len(words) > 2 and _add(run, name, words[2], words[1], words[0])  # noqa: PLR2004
+            if not read:
                 what = "left out: no reading"
                 file = tree.shown(path)
                 into.problems.append(Problem(file=file, line=number, what=what))
@@ -135,16 +137,30 @@ def read_database(source: str, path: pathlib.Path) -> list[Sweep]:
     Raises:
         SourceError: If it is one of MLflow's and cannot be read.
     """
-    with path.open("rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            return []
+    if not tables_of(path) >= _TABLES:
+        return []
     try:
         with contextlib.closing(_opened(path)) as database:
             experiments = dict(_experiments(database))
-    except sqlite3.Error as error:
+    except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
         msg = f"{path} cannot be read: {error}."
         raise SourceError(msg) from error
     return [into.sweep(source, name) for name, into in experiments.items() if into.runs]
+
+
+def tables_of(path: pathlib.Path) -> frozenset[str]:
+    """Return the names of a SQLite file's tables; none of any other file."""
+    try:
+        with path.open("rb") as file:
+            if file.read(len(_MAGIC)) != _MAGIC:
+                return frozenset()
+        with contextlib.closing(_opened(path)) as database:
+            found = database.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table'"
+            )
+            return frozenset(row["name"] for row in found)
+    except (OSError, ValueError, sqlite3.Error):
+        return frozenset()
 
 
 def _opened(path: pathlib.Path) -> sqlite3.Connection:
@@ -162,11 +178,10 @@ def _opened(path: pathlib.Path) -> sqlite3.Connection:
 
 
 def _experiments(database: sqlite3.Connection) -> Iterator[tuple[str, Runs]]:
-    found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    if not {row["name"] for row in found} >= _TABLES:
+    if not plain_tables(database) >= _TABLES:
         return
     names = {
-        row["experiment_id"]: row["name"]
+        row["experiment_id"]: str(row["name"])
         for row in database.execute("SELECT experiment_id, name FROM experiments")
     }
     experiments = {name: Runs("mlflow") for name in names.values()}
@@ -184,6 +199,6 @@ def _experiments(database: sqlite3.Connection) -> Iterator[tuple[str, Runs]]:
     for row in database.execute("SELECT * FROM metrics ORDER BY timestamp"):
         if row["run_uuid"] in by_run:
             value = math.nan if row["is_nan"] else row["value"]
-            run, metric = by_run[row["run_uuid"]], row["key"]
+            run, metric = by_run[row["run_uuid"]], str(row["key"])
             _add(run, metric, row["step"], value, row["timestamp"])
     yield from experiments.items()

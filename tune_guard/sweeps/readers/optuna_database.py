@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from optuna.storages import RDBStorage
 
 from tune_guard.exceptions import SourceError
+from tune_guard.sweeps.readers.sqlite_tables import drop_what_computes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +30,6 @@ _DRIVERS = {
 }
 """Package and name of the driver that a URL may name after a plus."""
 
-_COMPUTED = (2, 3)
-"""What ``table_xinfo`` says of a generated column."""
 
 
 @contextlib.contextmanager
@@ -79,38 +78,13 @@ def _backup(path: pathlib.Path, copy: pathlib.Path) -> None:
                 contextlib.closing(sqlite3.connect(copy)) as target,
             ):
                 original.backup(target)
-                _drop_what_computes(target)
+                drop_what_computes(target)
         except sqlite3.Error as error:
             errors.append(str(error))
         else:
             return
     msg = f"{path} cannot be read as a SQLite file: {errors[0]}"
     raise SourceError(msg)
-
-
-def _drop_what_computes(copy: sqlite3.Connection) -> None:
-    """Leave tables only: a view or a trigger runs what whoever wrote it wanted.
-
-    Raises:
-        sqlite3.Error: If a table computes a column, which Optuna has none of.
-    """
-    found = copy.execute(
-        "SELECT type, name FROM sqlite_master"
-        " WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'"
-    ).fetchall()
-    for kind, name in found:
-        copy.execute(f'DROP {kind} IF EXISTS "{_quoted(name)}"')
-    tables = copy.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    for (name,) in tables.fetchall():
-        columns = copy.execute(f'PRAGMA table_xinfo("{_quoted(name)}")').fetchall()
-        if any(column[-1] in _COMPUTED for column in columns):
-            msg = f"the table {name} computes a column"
-            raise sqlite3.DatabaseError(msg)
-    copy.commit()
-
-
-def _quoted(name: object) -> str:
-    return str(name).replace('"', '""')
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import urllib.parse
 import warnings
 from typing import TYPE_CHECKING
 
-from tune_guard.exceptions import SourceError, did_you_mean
+from tune_guard.exceptions import SourceError, did_you_mean, hide_password
 from tune_guard.sweeps.readers.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -184,20 +184,3 @@ def _file(address: str) -> pathlib.Path:
         msg = f"{path} does not exist. Nothing was created; check the path."
         raise SourceError(msg)
     return path
-
-
-def hide_password(address: str) -> str:
-    """Return a URL that can be shown: its password is masked.
-
-    Example:
-        >>> hide_password("postgresql://me:secret@db/optuna")
-        'postgresql://me:***@db/optuna'
-    """
-    if "://" not in address:
-        return address
-    parts = urllib.parse.urlsplit(address)
-    if parts.password is None:
-        return address
-    host = parts.netloc.rpartition("@")[2]
-    netloc = f"{parts.username or ''}:***@{host}"
-    return urllib.parse.urlunsplit(parts._replace(netloc=netloc))
