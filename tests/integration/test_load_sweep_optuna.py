@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -214,7 +215,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, content: bytes) -> 
     path = tmp_path / "file.log"
     path.write_bytes(content)
     with pytest.raises(
-        SourceError, match="neither a SQLite file nor an Optuna journal"
+        SourceError, match="none of these: SQLite file, journal of Optuna"
     ):
         load_sweep(path)
 
@@ -537,6 +538,21 @@ def test_a_server_that_does_not_answer_is_said_without_its_password(url: str) ->
     with pytest.raises(SourceError, match=r"me:\*\*\*@127.0.0.1") as caught:
         load_sweep(url)
     assert "secret" not in str(caught.value)
+
+
+def test_the_studies_of_a_directory_are_read(tmp_path: Path) -> None:
+    """What is no study is passed over; a damaged one is named."""
+    url = f"sqlite:///{tmp_path / 'good.db'}"
+    study = optuna.create_study(storage=url, study_name="mine")
+    study.add_trial(optuna.trial.create_trial(value=1.0))
+    for name, tables in (("other.db", ("a",)), ("broken.db", ("studies", "trials"))):
+        with contextlib.closing(sqlite3.connect(tmp_path / name)) as database:
+            for table in tables:
+                database.execute(f"CREATE TABLE {table} (x)")
+    (sweep,) = load_sweeps(tmp_path)
+    assert (sweep.name, len(sweep.trials)) == ("mine", 1)
+    (problem,) = sweep.problems
+    assert problem.file.endswith("broken.db")
 
 
 def test_a_driver_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

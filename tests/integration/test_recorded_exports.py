@@ -100,9 +100,10 @@ def test_a_table_of_runs_alone_has_final_values(name: str) -> None:
 
 
 def test_the_database_is_not_written_to(tmp_path: Path) -> None:
-    """And nothing is left beside it."""
+    """Nothing is left beside it; its directory is as good a name."""
     source = Path(unpacked("database", tmp_path))
     before = source.read_bytes()
+    assert line_of(load_sweeps(tmp_path)) == line_of(load_sweeps(source))
     assert line_of(load_sweeps(source)).startswith("read: 1 sweep, 3 trials, 6 curves")
     assert source.read_bytes() == before
     assert list(tmp_path.iterdir()) == [source]

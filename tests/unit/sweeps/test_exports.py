@@ -235,5 +235,5 @@ def test_any_other_table_is_refused_by_its_name(tmp_path: Path, text: str) -> No
     path.write_text(text)
     with pytest.raises(SourceError, match=r"table\.csv"):
         load_sweep(path)
-    with pytest.raises(SourceError, match="no export of W&B or MLflow"):
+    with pytest.raises(SourceError, match="no export of MLflow or W&B"):
         load_sweep(tmp_path)

@@ -94,6 +94,7 @@ def check_columns(path: pathlib.Path) -> list[str]:
     if missing:
         msg = (
             f"{path} is no long table of curves: it has no column {', '.join(missing)}."
+            " Nor is it an export of W&B or MLflow."
         )
         raise SourceError(msg)
     return columns

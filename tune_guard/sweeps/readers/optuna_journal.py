@@ -100,7 +100,10 @@ def _storage(
         if not entries and number >= _CHUNK:
             break
     if not entries:
-        msg = f"{file} is neither a SQLite file nor an Optuna journal."
+        msg = (
+            f"{file} is none of these: SQLite file, journal of Optuna, export of W&B"
+            " or MLflow."
+        )
         raise SourceError(msg)
     problems += [
         Problem(file=file, line=number, what="entry left out: torn or no journal entry")
