@@ -298,7 +298,7 @@ class Judge:
         trial stays what it would have stored without the veto.
         """
         if watch.wished_at is None and wrapped.prune(study, trial):
-            watch.wished_at = next(reversed(trial.intermediate_values), -1)
+            watch.wished_at = max(trial.intermediate_values, default=-1)
         wishes = watch.wished_at is not None
         if self._veto is None:
             watch.wished_at = None
@@ -310,7 +310,7 @@ class Judge:
         self, wrapped: BasePruner, trial: FrozenTrial, watch: Watch
     ) -> StopRecord:
         kind, values = type(wrapped).__name__, trial.intermediate_values
-        step = next(reversed(values), -1)
+        step = max(values, default=-1)
         known = StopRecord(trial=str(trial.number))
         if watch.monitor is not None:
             known = watch.monitor.record()

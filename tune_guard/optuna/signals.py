@@ -30,8 +30,8 @@ class Watch:
     """One running trial: its monitor, and what was seen of it so far.
 
     Optuna carries nothing over to another process. A watch that is made for a
-    trial with stored values judges these first, in the order in which they lie
-    there, and goes on where the other worker ended.
+    trial with stored values judges these first, step by step, and goes on where
+    the other worker ended.
 
     Args:
         monitor: Judges the trial; None where the metric's direction is unknown.
@@ -102,9 +102,12 @@ class Watch:
                 self._flush()
 
     def _catch_up(self, values: dict[int, float]) -> None:
-        new, self._seen = len(values) - self._seen, len(values)
-        steps = [*itertools.islice(reversed(values), new)] if new > 0 else []
-        for step in reversed(steps):
+        before, self._seen = self._seen, len(values)
+        new = max(0, len(values) - before)
+        steps = [*itertools.islice(reversed(values), new)][::-1]
+        if before == 0:
+            steps.sort()  # another worker's come out of a database in any order
+        for step in steps:
             if step != self._reported:
                 self._take(step, {self._metric: values[step]})
 

@@ -282,6 +282,32 @@ def test_another_worker_goes_on_where_the_first_one_ended() -> None:
     assert second.user_attrs[STEP] == 3
 
 
+def resumed(guard: GuardPruner, values: dict[int, float]) -> optuna.Trial:
+    """Return a running trial of another worker, with its values in this order."""
+    study = study_of(guard)
+    running = optuna.trial.create_trial(
+        state=optuna.trial.TrialState.RUNNING, intermediate_values=values
+    )
+    study.add_trial(running)
+    return optuna.Trial(study, study.trials[0]._trial_id)
+
+
+def test_stored_values_are_judged_by_step_in_whatever_order_they_come() -> None:
+    """A database returns another worker's reports in any order."""
+    guard = GuardPruner(policy=policy(Plateau(patience=3, holds=())))
+    trial = resumed(guard, {2: 0.5, 0: 0.5, 1: 0.5})
+    trial.report(0.5, 3)
+    assert trial.should_prune() is True
+    assert trial.user_attrs[STEP] == 3
+
+
+def test_the_wrapped_pruners_verdict_is_of_the_highest_step() -> None:
+    """So is Optuna's own last step, whatever order the values come in."""
+    trial = resumed(GuardPruner(ScriptedPruner(2)), {2: 0.5, 0: 0.7, 1: 0.6})
+    assert trial.should_prune() is True
+    assert (trial.user_attrs[STEP], trial.user_attrs[DETAIL]["value"]) == (2, 0.5)
+
+
 def test_another_worker_honours_a_cut_that_is_stored(guard: GuardPruner) -> None:
     """A verdict on signals, which are not stored, holds in every process."""
     study = study_of(guard)
