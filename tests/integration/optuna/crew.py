@@ -33,6 +33,9 @@ TRIALS = 2
 
 STEPS = 6
 KILLED = 4
+BEFORE = 2
+"""Trials that were finished before: the MedianPruner has something to compare."""
+
 SEED = 20260
 
 LONG_S = 120
@@ -90,6 +93,17 @@ def course(number: int) -> list[float]:
     if kind == 1:
         return [own] * STEPS
     return [(100.0 if kind == 2 else 0.0) + own - step / 10 for step in range(STEPS)]
+
+
+def new_study(address: str, name: str) -> optuna.Study:
+    """Make a study in which trials a little worse than most have completed."""
+    study = optuna.create_study(study_name=name, storage=crew_storage(address, LONG_S))
+    values = {step: 2.0 - step / 10 for step in range(STEPS)}
+    for _ in range(BEFORE):
+        value = values[STEPS - 1]
+        done = optuna.trial.create_trial(value=value, intermediate_values=values)
+        study.add_trial(done)
+    return study
 
 
 def crew_storage(address: str, grace_period_s: int) -> BaseStorage:
