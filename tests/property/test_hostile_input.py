@@ -10,7 +10,7 @@ from tests.fuzz.targets import every_target
 
 TARGETS = every_target()
 
-_SLOW = {"stopper_state", "optuna_journal", "optuna_sqlite", "evidence_zip"}
+_SLOW = {"stopper_state", "optuna_journal", "optuna_sqlite", "mlflow_sqlite", "parquet"}
 
 
 @pytest.mark.parametrize("name", sorted(TARGETS))
@@ -19,7 +19,7 @@ def test_hostile_input_is_refused_as_documented(name: str) -> None:
     target = TARGETS[name]
 
     @settings(
-        max_examples=15 if name in _SLOW else 40,
+        max_examples=8 if name in _SLOW else 25,
         suppress_health_check=list(HealthCheck),
         phases=[Phase.explicit, Phase.generate, Phase.shrink],
     )
