@@ -137,6 +137,18 @@ def test_numbers_that_are_not_finite_are_read_from_pythons_text(
     assert sweep.problems[0].line == 3
 
 
+@pytest.mark.parametrize(("stride", "said"), [(1, 0), (3, 1)])
+def test_a_sampled_history_is_said_to_be_one(
+    tmp_path: Path, stride: int, said: int
+) -> None:
+    """`run.history()` gives 500 rows of a longer run."""
+    rows = "".join(f"{step * stride},0.5\n" for step in range(500))
+    sweep = loaded(tmp_path, a__csv=f"_step,val_loss\n{rows}")
+    assert [p.what for p in sweep.problems] == said * [
+        "a sample of 500 rows: `run.scan_history()` gives all"
+    ]
+
+
 def test_the_binary_files_of_wandb_are_named(tmp_path: Path) -> None:
     """With what to do instead."""
     (tmp_path / "run-x.wandb").write_bytes(b":W&B")

@@ -15,6 +15,9 @@ from tune_guard.sweeps.wording import counted
 _API = {"name", "config", "summary"}
 _APP = {"Name", "State"}
 _HISTORY = "_step"
+_SAMPLED = 500
+"""Rows that ``run.history()`` gives of a longer run, unless it is told."""
+
 _RUN = ("run", "run_id", "run_name", "name", "id")
 _STEPS = ("Step", "_step", "global_step", "epoch", "trainer/global_step")
 _NO_METRICS = frozenset({"_step", "_runtime", "_timestamp", "_wandb", *_RUN})
@@ -130,6 +133,9 @@ def _history(table: Table, into: Runs) -> None:
         lost += row.get(_HISTORY) is None
     if lost:
         into.gap(table, f"{counted(lost, 'row')} left out: no step")
+    last = to_number(table.rows[-1][1].get(_HISTORY))
+    if len(table.rows) == _SAMPLED and last is not None and last >= _SAMPLED:
+        into.gap(table, f"a sample of {_SAMPLED} rows: `run.scan_history()` gives all")
 
 
 def _add(run: Run, metric: str, step: Any, value: Any, time_s: float | None) -> None:
