@@ -106,6 +106,25 @@ def storage(folder: Path, kind: str) -> dict[str, Any]:
     }
 
 
+def connect(address: str) -> None:
+    """Connect to the cluster; as a client, up to three times.
+
+    The proxy forks a server for each client among threads of gRPC, and now and then
+    that child dies at once (Ray 2.60).
+    """
+    import ray
+
+    local = {"num_cpus": 2, "num_gpus": 2, "include_dashboard": False}
+    for attempts_left in (2, 1, 0):
+        try:
+            ray.init(address, **(local if address == "local" else {}))
+        except ConnectionAbortedError:
+            if not attempts_left:
+                raise
+        else:
+            return
+
+
 def main() -> None:
     """Run the sweep on the cluster at the address, or on one node of its own."""
     warnings.simplefilter("ignore")
@@ -116,15 +135,13 @@ def main() -> None:
     parser.add_argument("--opened", action="store_true", help="by a file in gate/")
     given = parser.parse_args()
 
-    import ray
     from ray import tune
 
     from tune_guard.ray import GuardCallback, GuardStopper
 
     gate = given.folder / "gate"
     gate.mkdir()
-    local = {"num_cpus": 2, "num_gpus": 2, "include_dashboard": False}
-    ray.init(given.address, **(local if given.address == "local" else {}))
+    connect(given.address)
     tune.Tuner(
         tune.with_resources(train, {"cpu": 1, "gpu": 1}),
         param_space={

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from tests.integration.cluster.cluster_process import WORKERS
 from tests.integration.cluster.sweep import SEEDS
 from tune_guard import load_sweep
+from tune_guard.evidence.reader import find_bundles
 
 WAYS = ["spread", "through_client", "as_job"]
 OWN = {"trial", "host", "time", "evidence", "attempt"}
@@ -83,6 +85,17 @@ def test_the_sweep_is_read_back_whole(
     ]
     assert ends[0] == ends[1]
     assert len(loaded.trials) == len(SEEDS)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_evidence_of_every_cut_is_whole(
+    way: str, request: pytest.FixtureRequest
+) -> None:
+    """It lies in the storage that the cluster shares."""
+    bundles = find_bundles(str(request.getfixturevalue(way)))
+    assert [bundle.problems() for bundle in bundles] == [[]] * len(bundles)
+    told = Counter(bundle.manifest["reason"] for bundle in bundles)
+    assert told == Counter(reason for reason, _ in ENDS.values() if reason)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives nodes their own names")
