@@ -17,6 +17,7 @@ from tests.unit.sweeps.ray_files import stamped
 from tune_guard import Monitor, Policy, StopRecord
 from tune_guard.evidence.coding import state_as_json
 from tune_guard.notices import Notices
+from tune_guard.notify.alert import Alert, Kind
 from tune_guard.optuna import GuardPruner
 from tune_guard.peers import Peers
 
@@ -59,6 +60,25 @@ def records() -> list[bytes]:
     cut = monitor.record(host="node").metadata()
     text = {**cut, "tune_guard/detail": json.dumps(cut["tune_guard/detail"])}
     return [_bytes(cut), _bytes(StopRecord().metadata()), _bytes(text)]
+
+
+def left_alerts() -> list[bytes]:
+    """Return files in which alerts wait: a fault, a share, the end of a sweep."""
+    region = {"killed": [4, 5], "others": [1, 15], "param": "lr"}
+    region |= {"relation": "above", "bound": 0.1}
+    facts: dict[Kind, dict[str, Any]] = {
+        Kind.FAULT: {"host": "n1", "gpu_uuid": "GPU-1", "metric": "a", "value": 1.5},
+        Kind.SHARE: {"dead": 5, "trials": 20, "region": region},
+        Kind.END: {"trials": 9, "ended": {"guard": {"plateau": 2}}, "time_s": 60.0},
+    }
+    lines = []
+    for number, (kind, known) in enumerate(facts.items(), start=1):
+        alert = Alert(
+            kind=kind, sweep="s", trials=("1", "2"), reason="plateau", facts=known
+        )
+        lines.append({"id": number, "for": ["m"], "alert": alert.stored()})
+    more = [{"to": "m", "why": "busy"}, {"to": "n", "until": 1}]
+    return [b"\n".join(map(_bytes, [*lines, *more]))]
 
 
 @functools.cache

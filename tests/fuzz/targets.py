@@ -13,11 +13,21 @@ from typing import Any
 
 from tests.fuzz import sources
 from tests.fuzz.objects import report_of
-from tests.fuzz.seeds import POLICIES, SPACES, bundle_files, records, states
+from tests.fuzz.seeds import (
+    POLICIES,
+    SPACES,
+    bundle_files,
+    left_alerts,
+    records,
+    states,
+)
 from tune_guard import Monitor, Policy, Space, StopRecord
 from tune_guard.evidence.coding import state_of
 from tune_guard.exceptions import ConfigError
 from tune_guard.notices import Notices
+from tune_guard.notify.alert import Alert
+from tune_guard.notify.digest import compose, readable
+from tune_guard.notify.outbox_files import parse
 from tune_guard.peers import Peers
 from tune_guard.policy import DEFAULT
 from tune_guard.record import from_json, to_json
@@ -133,11 +143,33 @@ def _stopper_state(data: bytes) -> None:
     pickle.dumps(stopper)
 
 
+class _Service:
+    """What a digest asks of a service."""
+
+    keyword, most_bytes = "", 2000
+
+    def size(self, title: str, body: str) -> int:
+        return len((title + body).encode(errors="replace"))
+
+
+def _left_alerts(data: bytes) -> None:
+    """What another process left undelivered becomes messages."""
+    entries = parse(data.decode(errors="replace"))
+    alerts = [readable(entry.alert) for entry in entries]
+    service: Any = _Service()
+    for language in ("en", "zh"):
+        if alerts:
+            compose(alerts, service, language)
+    for alert in alerts:
+        assert Alert.restored(alert.stored()).kind is alert.kind
+
+
 TARGETS: dict[str, Target] = {
     "observation": Target(_observation, lambda: [bytes(range(0, 250, 3))]),
     "policy_yaml": Target(_policy_yaml, lambda: POLICIES),
     "space_yaml": Target(_space_yaml, lambda: SPACES),
     "record": Target(_record, records),
+    "left_alerts": Target(_left_alerts, left_alerts),
     "monitor_state": Target(_monitor_state, lambda: states()[:3]),
     "stopper_state": Target(_stopper_state, lambda: [states()[3]]),
     **{

@@ -12,6 +12,7 @@ from tune_guard.record import now_utc, plain
 
 LONGEST_NAME = 200
 LONGEST_MESSAGE = 600
+_TEXTS = ("sweep", "reason", "message", "time")
 
 
 class Kind(enum.StrEnum):
@@ -79,6 +80,7 @@ class Alert:
         known = {f.name for f in dataclasses.fields(cls)}
         try:
             values = {k: v for k, v in stored.items() if k in known}
+            "".join(values.get(name, "") for name in _TEXTS)  # refuses what is none
             values["kind"] = Kind(values["kind"])
             values["trials"] = tuple(map(str, values.get("trials", ())))
             return cls(**values)

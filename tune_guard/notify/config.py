@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from tune_guard.exceptions import ConfigError
 from tune_guard.notify.service import Service
@@ -83,4 +83,4 @@ def _language(text: str) -> Language:
     if low not in LANGUAGES:
         msg = f"the language must be en or zh, but got {text!r}."
         raise ConfigError(msg)
-    return cast("Language", low)
+    return low

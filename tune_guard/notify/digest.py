@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tune_guard.notify.alert import Alert, Kind
 from tune_guard.notify.paragraphs import paragraph
 from tune_guard.notify.service import Service
-from tune_guard.notify.texts import WORDS, Language, harmless
+from tune_guard.notify.texts import LANGUAGES, WORDS, Language, harmless
 
 MOST_MERGED = 2000
 """Alerts in one message at most."""
@@ -82,7 +82,8 @@ def readable(alert: Alert) -> Alert:
     It may come from a file that another version wrote, or a hand.
     """
     try:
-        paragraph([alert], "en")
+        for language in LANGUAGES:
+            paragraph([alert], language)
     except Exception:  # noqa: BLE001 - what came from a file may hold anything
         return replace(alert, facts={}, step=None)
     return alert

@@ -66,7 +66,7 @@ def parse(content: str) -> list[Entry]:
                 until[str(line["to"])] = int(line["until"])
             elif "why" in line:
                 why[str(line["to"])] = str(line["why"])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, OverflowError, TypeError, ValueError):
             continue
     entries = []
     for number, (alert, marks) in alerts.items():

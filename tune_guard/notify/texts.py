@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tune_guard.record import plain
 
 Language = Literal["en", "zh"]
-LANGUAGES = ("en", "zh")
+LANGUAGES: tuple[Language, ...] = ("en", "zh")
 
 _LOOKALIKES = str.maketrans(
     {

@@ -11,8 +11,9 @@ import pytest
 from tune_guard.notices import Notices
 from tune_guard.notify import outbox
 from tune_guard.notify.alert import Alert, Kind
+from tune_guard.notify.digest import readable
 from tune_guard.notify.outbox import Outbox
-from tune_guard.notify.outbox_files import left_behind
+from tune_guard.notify.outbox_files import left_behind, parse
 
 
 def alert(name: str) -> Alert:
@@ -147,3 +148,25 @@ def test_a_claim_is_given_once_and_again_half_a_day_later(tmp_path: Path) -> Non
         os.utime(path, (time.time() - 50_000, time.time() - 50_000))
     assert [other.claim("x"), one.claim("x")] == [True, False]
     assert box(Path("/proc/nowhere"), "a").claim("x")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"id": 1e999, "for": ["m"], "alert": {"kind": "cut"}}',
+        '{"id": 1, "for": ["m"], "alert": {"kind": "cut", "sweep": ["s"]}}',
+        '{"id": 1, "for": ["m"], "alert": {"kind": "cut", "time": 5}}',
+        '{"to": "m", "until": 1e999}',
+    ],
+)
+def test_a_line_that_was_written_by_hand_is_passed_over(line: str) -> None:
+    """The alert behind it is read."""
+    good = '{"id": 2, "for": ["m"], "alert": {"kind": "cut", "sweep": "s"}}'
+    assert [entry.id for entry in parse(f"{line}\n{good}")] == [2]
+
+
+def test_facts_that_no_language_has_words_for_are_left_out() -> None:
+    """Also where only one of them asks for the fact."""
+    facts = {"metric": "loss", "value": 1.5, "threshold": ["x"], "host": ["y"]}
+    alert = readable(Alert(kind=Kind.CUT, sweep="s", facts=facts))
+    assert alert.facts == {}
