@@ -261,13 +261,15 @@ def test_a_step_asks_the_storage_what_the_pruner_asks_alone(ended: Ended) -> Non
         study_name=name, storage=storage, pruner=MedianPruner(n_startup_trials=2)
     )
     calls = Calls(study._storage)
-    trial = study.ask()
-    alone = set()
-    for step in range(STEPS):
-        trial.report(1.0, step)
-        calls.take()
-        assert not trial.should_prune()
-        alone.add(calls.take())
-    optuna.delete_study(study_name=name, storage=storage)
+    try:
+        trial = study.ask()
+        alone = set()
+        for step in range(STEPS):
+            trial.report(1.0, step)
+            calls.take()
+            assert not trial.should_prune()
+            alone.add(calls.take())
+    finally:
+        optuna.delete_study(study_name=name, storage=storage)
     assert set(ended.crew.steps) == alone
     assert len(ended.crew.steps) > WORKERS * TRIALS
