@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,10 +18,17 @@ class Bucket:
 
     Args:
         refuses: Keys that contain this are refused with 403.
+
+        stalls: Keys that contain this are taken after ``stalls_s`` only.
+
+        stalls_s: Seconds.
     """
 
-    def __init__(self, refuses: str) -> None:
+    def __init__(
+        self, refuses: str | None = None, stalls: str | None = None, stalls_s: float = 0
+    ) -> None:
         self.refuses = refuses
+        self.stalls, self.stalls_s = stalls, stalls_s
         self.objects: dict[str, bytes] = {}
         self.uploads: dict[str, dict[int, bytes]] = {}
         self.refused: list[str] = []
@@ -84,7 +92,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _refuse(self, key: str) -> bool:
-        if self.bucket.refuses not in key:
+        if self.bucket.stalls is not None and self.bucket.stalls in key:
+            time.sleep(self.bucket.stalls_s)
+        if self.bucket.refuses is None or self.bucket.refuses not in key:
             return False
         self.bucket.refused.append(key)
         self._answer(403, b"<Error><Code>AccessDenied</Code></Error>")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import subprocess
+import time
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +15,7 @@ from tests.faults.ledger import Count, Verdict, compare
 from tests.faults.trials import COUNTING, POLICY, train
 from tune_guard import Policy, load_sweep
 
+STUB = Path(__file__).parents[1] / "integration" / "worker" / "nvml" / "stub.c"
 NAN: Verdict = ("non_finite", 3)
 DIED: Verdict = ("error:ActorDiedError", 2)
 
@@ -98,6 +102,29 @@ def paused(folder: Path) -> Count:
         count.remarks.append("a trial was not paused")
         count.lost += 1
     return count
+
+
+def clocks_jump(folder: Path) -> Count:
+    """The wall clock jumps by hours at every look, in the driver and in a worker."""
+    real, looks = time.time, itertools.count()
+    time.time = lambda: real() + (7200.0 if next(looks) % 2 else -7200.0)
+    try:
+        return sweep(folder, {"nan_clocks_jump": NAN, "healthy": None})
+    finally:
+        time.time = real
+
+
+def nvml_errs(folder: Path) -> Count:
+    """The GPU's library refuses most calls; a NaN comes between two reports."""
+    marks = folder / "marks"
+    marks.mkdir()
+    recording = (STUB.parent / "recordings" / "partial.txt").read_text()
+    (marks / "recording.txt").write_text(recording)
+    library = marks / "libnvidia-ml.so.1"
+    compiler = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{library.name}"]
+    subprocess.run([*compiler, "-o", str(library), str(STUB)], check=True)
+    fate = "worker_nan_nvml_errs"
+    return sweep(folder, {fate: ("non_finite", 2), "healthy": None})
 
 
 def _starts(folder: Path, fate: str) -> int:

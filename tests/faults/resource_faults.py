@@ -79,7 +79,16 @@ def ray_read_only(folder: Path) -> Count:
 
 def bucket_refuses(folder: Path) -> Count:
     """A bucket takes everything but the guard's files: 403 Forbidden."""
-    with Bucket(refuses="tune_guard") as bucket:
+    return _in_bucket(folder, Bucket(refuses="tune_guard"))
+
+
+def bucket_stalls(folder: Path) -> Count:
+    """A bucket lets the guard's files wait for seconds."""
+    return _in_bucket(folder, Bucket(stalls="tune_guard", stalls_s=2.0))
+
+
+def _in_bucket(folder: Path, bucket: Bucket) -> Count:
+    with bucket:
         filesystem = bucket.filesystem()
         expected: dict[str, Verdict | None] = {"nan": NAN, "healthy": None}
         place = {"storage_path": "bucket/results", "storage_filesystem": filesystem}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 import os
 import signal
@@ -35,7 +36,7 @@ def train(config: dict[str, Any]) -> None:
     attempt = _attempt(marks / fate)
     guarded = fate.startswith("worker_")
     if guarded:
-        _guarded(fate, attempt)
+        _guarded(fate, attempt, marks)
         return
     if fate == "never_reports":
         time.sleep(FOREVER_S)
@@ -108,6 +109,12 @@ def _raise() -> None:
     raise ValueError(msg)
 
 
+def _jump() -> None:
+    """Let this process's clock jump back by two hours, and on at every look."""
+    began, looks = time.time(), itertools.count()
+    time.time = lambda: began - 7200.0 + 3600.0 * next(looks)
+
+
 def _run_out_of_gpu_memory() -> None:
     import torch
 
@@ -134,21 +141,31 @@ _ACTS: dict[str, Callable[[], Any]] = {
     "raises": _raise,
     "gpu_memory": _run_out_of_gpu_memory,
     "no_memory": lambda: bytearray(2**60),
+    "nan_clocks_jump": _jump,
     "host_memory": _run_out_of_host_memory,
 }
 
 
-def _guarded(fate: str, attempt: int) -> None:
+def _load_nvml(folder: Path) -> None:
+    """Put a stub under the bindings that refuses or fails most of its calls."""
+    os.environ["NVML_STUB"] = str(folder / "recording.txt")
+    ctypes.CDLL(str(folder / "libnvidia-ml.so.1"), mode=ctypes.RTLD_GLOBAL)
+
+
+def _guarded(fate: str, attempt: int, marks: Path) -> None:
     """Train under a TrialGuard, which meets a NaN or loses its GPU."""
     import torch
 
     from tune_guard import TrialGuard
 
+    nvml_errs = fate == "worker_nan_nvml_errs"
+    if nvml_errs:
+        _load_nvml(marks)
     model = torch.nn.Linear(2, 1)
-    guard = TrialGuard(POLICY)
+    guard = TrialGuard(POLICY, gpu=0 if nvml_errs else "auto")
     for step in range(1, STEPS + 1):
         loss = model(torch.ones(1, 2)).sum()
-        if fate == "worker_nan" and step == 3:
+        if fate.startswith("worker_nan") and step == 3:
             loss = loss * math.nan
         loss.backward()
         guard.step(loss, model, batch=[step])
