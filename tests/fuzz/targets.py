@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import pickle
 import random
 import zlib
@@ -33,8 +32,6 @@ from tune_guard.policy import DEFAULT
 from tune_guard.record import from_json, to_json
 from tune_guard.rules import Behind, LearningRateFloor, Plateau
 from tune_guard.space import SpaceError
-
-logging.getLogger("tune_guard").setLevel(logging.CRITICAL)
 
 RULES = (*DEFAULT, Plateau(patience=10), LearningRateFloor(target=0.001), Behind())
 

@@ -40,6 +40,8 @@ _TORCH = (
     "tests/integration/worker/test_transformers.py",
     "tests/integration/worker/test_optuna.py",
     "tests/integration/optuna/test_example.py",
+    # Transformers 4.46 was written for NumPy 1.
+    "-Wignore:numpy.core is deprecated:DeprecationWarning",
 )
 _ENGINES = ("ray", "optuna", "gpu", "notify", "prometheus", "tensorboard", "report")
 _NO_TORCH = ("torch", "lightning", "transformers")
