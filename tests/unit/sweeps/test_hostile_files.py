@@ -236,7 +236,7 @@ def test_a_journal_that_optuna_did_not_write_is_refused(
     lines = seeds.journal().decode().splitlines()
     place = next(i for i, line in enumerate(lines) if '"step"' in line)
     entry = json.loads(lines[place]) | {"step": 77}
-    lines[place] = json.dumps(entry).replace("77", value)
+    lines[place] = json.dumps(entry).replace('"step": 77', f'"step": {value}')
     path = tmp_path / "journal.log"
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(SourceError, match=r"journal\.log cannot be re(ad|played)"):
