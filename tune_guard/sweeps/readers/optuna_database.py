@@ -31,7 +31,6 @@ _DRIVERS = {
 """Package and name of the driver that a URL may name after a plus."""
 
 
-
 @contextlib.contextmanager
 def open_copy(path: pathlib.Path) -> Iterator[RDBStorage]:
     """Copy a SQLite file, with what a running writer has committed, and open it.
