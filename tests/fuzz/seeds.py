@@ -263,7 +263,6 @@ def mlflow() -> bytes:
 
 
 def _study(storage: Any) -> None:
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
     guard = GuardPruner(policy=Policy.default("value", "min"))
     study = optuna.create_study(storage=storage, pruner=guard, study_name="s")
 
