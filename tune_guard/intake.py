@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tune_guard.exceptions import brief
 from tune_guard.key_watch import KeyWatch
 from tune_guard.notices import Notices
-from tune_guard.observation import Observation, lookup, to_number
+from tune_guard.observation import Observation, lookup, to_number, to_step
 from tune_guard.reader import ReportReader
 
 if TYPE_CHECKING:
@@ -62,12 +62,12 @@ class Intake:
 
     def _advance(self, step: object) -> int | None:
         """Go on to a step; None where it cannot be read or is none that is new."""
-        now = step if type(step) is int else _whole(step)
+        now = to_step(step)
         if now is None:
             self._notices.once(
                 "step",
                 f"A step was reported as {brief(step)}, which is no whole"
-                " number: such reports are not judged.",
+                " number of 64 bits: such reports are not judged.",
             )
             return None
         if self.last_step is not None and now <= self.last_step:
@@ -106,11 +106,6 @@ def _same(reported: object, value: object) -> bool:
         return bool(reported == value)
     except Exception:  # noqa: BLE001 - arrays and foreign objects compare as they like
         return False
-
-
-def _whole(step: object) -> int | None:
-    number = to_number(step)
-    return int(number) if number is not None and math.isfinite(number) else None
 
 
 def _plain_marker(marker: object) -> str | float | None:

@@ -187,8 +187,10 @@ def to_step(value: object) -> int | None:
         >>> to_step("3"), to_step(1e300), to_step(float("nan"))
         (3, None, None)
     """
-    number = value if isinstance(value, int) else to_number(value)
-    if number is None or isinstance(number, bool):
+    if type(value) is int:  # nearly always
+        return value if -_MOST_STEPS < value < _MOST_STEPS else None
+    number = to_number(value)
+    if number is None:
         return None
     return int(number) if -_MOST_STEPS < number < _MOST_STEPS else None
 
