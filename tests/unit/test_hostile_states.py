@@ -133,7 +133,7 @@ def test_infinitely_many_finished_trials_are_refused() -> None:
 def test_a_record_nested_without_end_is_read() -> None:
     """Its texts are texts, whatever was put there."""
     deep: Any = {}
-    for _ in range(5000):
+    for _ in range(100_000):
         deep = {"a": deep}
     stored = {REASON: "plateau", DETAIL: {"message": deep, "warnings": [deep]}}
     record = StopRecord.from_metadata(stored)
