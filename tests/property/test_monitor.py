@@ -19,7 +19,8 @@ POLICY = Policy(
     ignore_where={"a/b": True},
     warmup_steps=3,
 )
-steps = st.none() | st.integers(-3, 40) | st.integers() | st.floats() | st.text(max_size=3)
+numbers = st.integers(-3, 40) | st.integers() | st.floats()
+steps = st.none() | numbers | st.text(max_size=3)
 acts = st.tuples(
     st.sampled_from(["observe"] * 8 + ["attempt", "changed", "keyframe", "restart"]),
     steps,
