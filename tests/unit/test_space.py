@@ -135,7 +135,10 @@ def test_any_choice_survives_yaml(choices: list[Any]) -> None:
         ("{type: float, low: .nan, high: 1}", "`low` must be finite, but got nan"),
         ("{type: float, low: 1, high: 1e999}", "`high` must be finite, but got inf"),
         ("{type: int, low: 1, high: 1" + "0" * 400 + "}", "must fit into 64 bits"),
-        ("{type: int, low: 1, high: 1" + "0" * 5000 + "}", "5001 characters is no text"),
+        (
+            "{type: int, low: 1, high: 1" + "0" * 5000 + "}",
+            "5001 characters is no text",
+        ),
         ("{type: float, low: 1, high: 1" + "0" * 400 + "}", "`high` must be finite"),
         ("{type: float, low: -1e308, high: 1e308}", "`high` - `low` must be finite"),
         ("{type: int, low: 1.5, high: 2}", "`low` must be a whole number, but got 1.5"),
