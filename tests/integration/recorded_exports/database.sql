@@ -10,8 +10,8 @@ CREATE TABLE "experiments" (
 	CONSTRAINT experiments_lifecycle_stage CHECK (lifecycle_stage IN ('active', 'deleted')), 
 	CONSTRAINT uq_experiments_workspace_name UNIQUE (workspace, name)
 );
-INSERT INTO "experiments" VALUES(0,'Default','/work/main/tests/integration/recorded_exports/mlruns/0','active',1796029041581,1796029041581,'default');
-INSERT INTO "experiments" VALUES(1,'digits','/work/main/tests/integration/recorded_exports/mlruns/1','active',1796029041589,1796029041589,'default');
+INSERT INTO "experiments" VALUES(0,'Default','/tracking/mlruns/0','active',1796029041581,1796029041581,'default');
+INSERT INTO "experiments" VALUES(1,'digits','/tracking/mlruns/1','active',1796029041589,1796029041589,'default');
 CREATE TABLE "latest_metrics" (
 	"key" VARCHAR(250) NOT NULL, 
 	value FLOAT NOT NULL, 
@@ -100,10 +100,10 @@ CREATE TABLE "runs" (
 	FOREIGN KEY(experiment_id) REFERENCES experiments (experiment_id), 
 	CHECK (status IN ('SCHEDULED', 'FAILED', 'FINISHED', 'RUNNING', 'KILLED'))
 );
-INSERT INTO "runs" VALUES('dccd2bbaf70647fda347c82e55e01655','sweep','UNKNOWN','','','somebody','FINISHED',1796029041687,1796029042305,'','active','/work/main/tests/integration/recorded_exports/mlruns/1/dccd2bbaf70647fda347c82e55e01655/artifacts',1,NULL);
-INSERT INTO "runs" VALUES('0502c665a4ec4c069a856773be2e66b8','good','UNKNOWN','','','somebody','FINISHED',1796029041741,1796029041985,'','active','/work/main/tests/integration/recorded_exports/mlruns/1/0502c665a4ec4c069a856773be2e66b8/artifacts',1,NULL);
-INSERT INTO "runs" VALUES('38ee297667954737b337944f4c8622e7','broke','UNKNOWN','','','somebody','FINISHED',1796029042021,1796029042174,'','active','/work/main/tests/integration/recorded_exports/mlruns/1/38ee297667954737b337944f4c8622e7/artifacts',1,NULL);
-INSERT INTO "runs" VALUES('3b51d36642b94e5f9e21104006a8dd4e','cut','UNKNOWN','','','somebody','KILLED',1796029042186,1796029042293,'','active','/work/main/tests/integration/recorded_exports/mlruns/1/3b51d36642b94e5f9e21104006a8dd4e/artifacts',1,NULL);
+INSERT INTO "runs" VALUES('dccd2bbaf70647fda347c82e55e01655','sweep','UNKNOWN','','','somebody','FINISHED',1796029041687,1796029042305,'','active','/tracking/mlruns/1/dccd2bbaf70647fda347c82e55e01655/artifacts',1,NULL);
+INSERT INTO "runs" VALUES('0502c665a4ec4c069a856773be2e66b8','good','UNKNOWN','','','somebody','FINISHED',1796029041741,1796029041985,'','active','/tracking/mlruns/1/0502c665a4ec4c069a856773be2e66b8/artifacts',1,NULL);
+INSERT INTO "runs" VALUES('38ee297667954737b337944f4c8622e7','broke','UNKNOWN','','','somebody','FINISHED',1796029042021,1796029042174,'','active','/tracking/mlruns/1/38ee297667954737b337944f4c8622e7/artifacts',1,NULL);
+INSERT INTO "runs" VALUES('3b51d36642b94e5f9e21104006a8dd4e','cut','UNKNOWN','','','somebody','KILLED',1796029042186,1796029042293,'','active','/tracking/mlruns/1/3b51d36642b94e5f9e21104006a8dd4e/artifacts',1,NULL);
 CREATE TABLE "tags" (
 	"key" VARCHAR(250) NOT NULL, 
 	value VARCHAR(8000), 

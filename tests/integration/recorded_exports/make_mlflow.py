@@ -103,7 +103,10 @@ def main(target: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         made = {**from_database(Path(name)), **from_folder(Path(name))}
         for file, text in made.items():
-            harmless = text.replace(name, "/tracking")
+            # The database's runs keep their artifacts below the current folder.
+            harmless = text.replace(name, "/tracking").replace(
+                str(Path.cwd()), "/tracking"
+            )
             harmless = harmless.replace(getpass.getuser(), "somebody")
             Path(target, file).write_text(harmless, encoding="utf-8")
 
