@@ -30,16 +30,27 @@ class EnoughRows(Stopper):
 
 
 @pytest.fixture(scope="module")
-def train() -> Callable[[dict[str, Any]], None]:
-    """Return a function that runs until it is stopped, or raises at step 3."""
+def train(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[dict[str, Any]], None]:
+    """Return a function that runs until it is stopped.
+
+    It raises at step 3 if that is its fate, once the other trial has a row.
+    """
     from ray import tune
+
+    reported = tmp_path_factory.mktemp("marks") / "runs"
 
     def train(config: dict[str, Any]) -> None:
         for step in range(1, 10_000):
             if config["fate"] == "raises" and step == 3:
+                while not reported.exists():
+                    time.sleep(0.05)
                 msg = "the first failure"
                 raise ValueError(msg)
             tune.report({"loss": 1 / step})
+            if config["fate"] == "runs":
+                reported.touch()
             time.sleep(0.05)
 
     return train
