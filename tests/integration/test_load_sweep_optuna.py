@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import math
@@ -23,7 +24,9 @@ from optuna.storages.journal import JournalFileBackend, JournalRedisBackend
 
 from tune_guard import SourceError
 from tune_guard.record import Outcome, StopRecord
-from tune_guard.sweeps import INTERRUPTED, UNKNOWN, load_sweep, load_sweeps
+from tune_guard.sweeps import INTERRUPTED, UNKNOWN, Sweep, load_sweep, load_sweeps
+from tune_guard.sweeps.compare import compare
+from tune_guard.sweeps.objective import resolve
 from tune_guard.verdict import Blame
 
 if TYPE_CHECKING:
@@ -410,6 +413,36 @@ def test_several_objectives_are_ranked_by_name() -> None:
     sweep = load_sweep(study)
     assert (sweep.metric, sweep.modes) == ("", {"loss": "min", "acc": "max"})
     assert sweep.with_objective("acc", "max").trials[0].best_value == 0.9
+
+
+@pytest.fixture
+def multi() -> Sweep:
+    """A study with two objectives: one trial completed, one was cut for its loss."""
+    study = optuna.create_study(directions=["minimize", "maximize"])
+    study.add_trial(optuna.create_trial(values=[0.5, 0.9]))
+    record = cut(14, objective="loss", trial="1", best_value=5.0, best_step=0)
+    pruned = optuna.trial.TrialState.PRUNED
+    study.add_trial(optuna.create_trial(state=pruned, user_attrs=record.metadata()))
+    return load_sweep(study)
+
+
+def test_of_several_objectives_the_one_that_the_guard_judged_counts(
+    multi: Sweep,
+) -> None:
+    """Optuna names none: the records do. Steps from 0 to 14 are 15."""
+    assert (multi.metric, multi.mode) == ("loss", "min")
+    assert [trial.steps_run for trial in multi.trials] == [0, 15]
+    assert "keeps no curve of `loss`" in multi.problems[0].what
+    for metric in ("", "loss"):
+        assert resolve(multi, metric).trials[1].reason == "non_finite"
+
+
+def test_compute_of_several_objectives_is_time(multi: Sweep) -> None:
+    """Also that of a trial of which no step is known."""
+    trials = [dataclasses.replace(trial, time_s=2.0) for trial in multi.trials]
+    found = compare(dataclasses.replace(multi, trials=trials))
+    assert (found.unit, found.compute) == ("s", 4.0)
+    assert resolve(multi, "value_0").trials[0].best_value == 0.5
 
 
 def test_an_error_message_of_early_versions_names_the_error() -> None:

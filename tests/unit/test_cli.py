@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.unit.sweeps.ray_files import RayExperiment, row, stamped
 from tune_guard.cli import main
 from tune_guard.cli.console import loading
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -119,6 +116,19 @@ def test_readable_sources_are_reported_beside_unreadable_ones(
     out, err = capsys.readouterr()
     assert len(json.loads(out)["sweeps"]) == 1
     assert "/no/such does not exist" in err
+
+
+def test_a_sweep_without_a_known_objective_does_not_hide_the_others(
+    healthy: str, sick: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One directory above both: the other is named among the gaps, and on stderr."""
+    (Path(healthy) / "a_t0" / "result.json").write_text(json.dumps(row(1, acc=0.5)))
+    assert main(["report", str(Path(sick).parent), *LOSS, "--json"]) == 2
+    out, err = capsys.readouterr()
+    (sweep,) = json.loads(out)["sweeps"]
+    assert sweep["name"] == "sick"
+    assert "No trial of healthy in" in sweep["problems"][-1]["what"]
+    assert "No trial of healthy in" in err
 
 
 def test_a_sweep_that_never_reported_needs_no_objective(

@@ -62,8 +62,9 @@ def report(
     failures = 0
     for source in sources:
         try:
-            found = _read(source, metric or "", mode or "", study or "")
+            found, refused = _read(source, metric or "", mode or "", study or "")
             sweeps += [_judged(sweep, policy) for sweep in found] if replay else found
+            failures += refused
         except TuneGuardError as error:
             failures += 1
             talk(str(error))
@@ -77,13 +78,30 @@ def report(
     return FINDINGS if any(c.findings for c in comparisons) else CLEAN
 
 
-def _read(source: str, metric: str, mode: str, study: str) -> list[Sweep]:
-    from tune_guard.cli.console import loading
-    from tune_guard.sweeps import load_sweeps
+def _read(source: str, metric: str, mode: str, study: str) -> tuple[list[Sweep], int]:
+    """Return the sweeps that can be ranked, and how many cannot.
+
+    Each of these is named among the gaps of the first that can.
+    """
+    from tune_guard.cli.console import loading, talk
+    from tune_guard.exceptions import ConfigError
+    from tune_guard.sweeps import Problem, load_sweeps
 
     with loading(source) as progress:
         sweeps = load_sweeps(source, study_name=study, progress=progress)
-    return [_with_objective(sweep, metric, mode) for sweep in sweeps]
+    found: list[Sweep] = []
+    refused: list[str] = []
+    for sweep in sweeps:
+        try:
+            found.append(_with_objective(sweep, metric, mode))
+        except ConfigError as error:
+            refused.append(str(error))
+            talk(str(error))
+    if found and refused:
+        gaps = [Problem(file=sweeps[0].source, what=f"left out: {w}") for w in refused]
+        problems = (*found[0].problems, *gaps)
+        found[0] = dataclasses.replace(found[0], problems=problems)
+    return found, len(refused)
 
 
 def _judged(sweep: Sweep, path: str | None) -> Sweep:

@@ -78,20 +78,15 @@ def resolve(sweep: Sweep, metric: str = "", mode: str = "") -> Sweep:
     """
     metric = metric or sweep.metric
     if not metric:
-        msg = f"The objective of {_name(sweep)} is not recorded. Name it with"
+        msg = f"The objective of {sweep.place} is not recorded. Name it with"
         msg += f" `--metric` and `--mode min|max`. Metrics found: {_listed(sweep)}."
         raise ConfigError(msg)
     known = mode or sweep.modes.get(metric)
     if known is None and metric in sweep.metrics():
-        msg = f"Whether `{metric}` of {_name(sweep)} is to be minimized or maximized"
+        msg = f"Whether `{metric}` of {sweep.place} is to be minimized or maximized"
         msg += " is not recorded. Say `--mode min` or `--mode max`."
         raise ConfigError(msg)
     return sweep.with_objective(metric, known or "min")
-
-
-def _name(sweep: Sweep) -> str:
-    inside = sweep.name and sweep.name not in sweep.source
-    return f"{sweep.name} in {sweep.source}" if inside else sweep.source
 
 
 def _listed(sweep: Sweep) -> str:

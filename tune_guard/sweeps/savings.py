@@ -50,7 +50,8 @@ class Saved:
 
 def unit_of(trials: Iterable[Trial]) -> Literal["s", "steps"]:
     """Count compute in seconds if every trial that ran to an end says them."""
-    ended = [t for t in trials if t.steps_run and t.outcome is not Outcome.INTERRUPTED]
+    ended = [t for t in trials if t.outcome is not Outcome.INTERRUPTED]
+    ended = [t for t in ended if t.steps_run or t.time_s is not None]
     timed = [t.time_s for t in ended if t.time_s is not None]
     return "s" if timed and len(timed) == len(ended) and sum(timed) > 0 else "steps"
 

@@ -177,6 +177,12 @@ class Sweep:
         """Direction of the objective, when it is known."""
         return self.modes.get(self.metric)
 
+    @property
+    def place(self) -> str:
+        """Source, and the sweep's name where that does not tell it."""
+        inside = self.name and self.name not in self.source
+        return f"{self.name} in {self.source}" if inside else self.source
+
     def metrics(self) -> list[str]:
         """Return every metric that was reported or ranked by."""
         names = dict.fromkeys(self.curves.metrics())
@@ -193,15 +199,17 @@ class Sweep:
             mode: ``min`` or ``max``.
 
         Raises:
-            ConfigError: If no trial reported ``metric``, or ``mode`` is neither.
+            ConfigError: If no trial reported ``metric`` and no record names it, or
+                ``mode`` is neither.
         """
         if mode not in MODES:
             msg = f"`mode` must be 'min' or 'max', but got {mode!r}."
             raise ConfigError(msg)
         direction = MODES[mode]
         known = self.metrics()
-        if known and metric not in known:
-            msg = f"No trial of {self.source} reported `{metric}`. "
+        told = any(record.objective == metric for record in self.records.values())
+        if known and metric not in known and not told:
+            msg = f"No trial of {self.place} reported `{metric}`. "
             raise ConfigError(msg + did_you_mean(metric, known))
         trials = tuple(
             _ranked(trial, self.curves.of(trial.id), metric, direction)

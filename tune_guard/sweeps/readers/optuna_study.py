@@ -43,7 +43,8 @@ def read_study(
 
     Optuna gives a trial's one curve no name. Here it has that of the first
     objective: the study's metric name, else the one in the guard's records, else
-    ``value``.
+    ``value``. A study with several objectives has no curves, and none of them goes
+    first: its objective is the one that the guard judged by its records.
 
     Args:
         study: The study. Nothing in it is changed.
@@ -58,14 +59,19 @@ def read_study(
     """
     frozen = study.get_trials(deepcopy=False)
     records = _records(frozen, kept_aside or {}, study.user_attrs)
-    names = study.metric_names or _names(len(study.directions), records)
-    first = min((min(t.intermediate_values, default=1) for t in frozen), default=1)
+    objective, modes = recorded(records)
+    names = study.metric_names or _names(len(study.directions), objective)
+    steps = [min(t.intermediate_values, default=1) for t in frozen]
+    steps += [r.best_step for r in records.values() if r.best_step is not None]
+    first = min(steps, default=1)
     reader = _Reader(source or study.study_name, study.study_name, names, first)
     reader.stored = records
     trials = []
     for trial in frozen:
         trials.append(reader.trial(trial))
         progress(len(trials), len(frozen), "trials read")
+    if len(names) > 1 and objective:
+        reader.problems.append(_without_curves(reader.source, objective, names))
     return Sweep(
         source=reader.source,
         engine="optuna",
@@ -73,18 +79,26 @@ def read_study(
         trials=tuple(trials),
         curves=Curves(reader.curves),
         records=reader.records,
-        modes=_modes(names, [direction.name for direction in study.directions]),
-        metric=names[0] if len(names) == 1 else "",
+        modes=modes | _modes(names, [d.name for d in study.directions]),
+        metric=names[0] if len(names) == 1 else objective,
         problems=(*problems, *reader.problems),
     )
 
 
-def _names(count: int, records: Mapping[str, StopRecord]) -> list[str]:
+def _names(count: int, objective: str) -> list[str]:
     """Name the objectives of a study that was given no metric names."""
-    objective, _ = recorded(records)
     return (
         [objective or "value"] if count == 1 else [f"value_{i}" for i in range(count)]
     )
+
+
+def _without_curves(source: str, objective: str, names: Sequence[str]) -> Problem:
+    """Say what a study with several objectives does not tell."""
+    what = f"a study with several objectives keeps no curve of `{objective}`: steps"
+    what += " are known of trials with a record alone"
+    if objective not in names:
+        what += f"; to rank the trials, name `--metric {names[0]}` or another value"
+    return Problem(file=source, what=what)
 
 
 def _records(
@@ -145,7 +159,7 @@ class _Reader:
             sweep=self.name,
             params=flat_params(frozen.params),
             state=frozen.state.name,
-            steps_run=max(frozen.intermediate_values, default=-self.more) + self.more,
+            steps_run=self._steps_run(frozen, record),
             time_s=_seconds(frozen),
             finals=dict(finals) if complete else {},
             usable_before=usable_before(record, curves),
@@ -155,6 +169,13 @@ class _Reader:
             host=record.host if record else "",
             **_end(frozen, record),
         )
+
+    def _steps_run(self, frozen: FrozenTrial, record: StopRecord | None) -> int:
+        """Return how far a trial came: by its readings, else by its record."""
+        last = max(frozen.intermediate_values, default=-self.more)
+        if not frozen.intermediate_values and record is not None:
+            last = max(last, record.step)
+        return last + self.more
 
     def _record(self, frozen: FrozenTrial) -> StopRecord | None:
         """Return the record of a trial, unless the trial went on all the same."""
