@@ -37,6 +37,7 @@ class KeyWatch:
         self._rules = {r.id: r.needs for r in rules if r.needs}
         self.reports = 0
         self._newest: Mapping[str, Any] = {}
+        self._missed, self._advice = 0, ""
         self.unseen = set(self._keys)
         self.unseen |= {signal for needs in self._rules.values() for signal in needs}
 
@@ -52,30 +53,49 @@ class KeyWatch:
         if not counts:
             return
         self.reports += 1
-        self._newest = report
+        self._newest, self._advice = report, ""
         if self.reports == _REPORTS_UNTIL_INACTIVE:
             self._name_inactive_rules()
         if self.reports == _REPORTS_UNTIL_MISSING:
             self._name_missing_keys()
 
+    def miss(self, report: Mapping[str, Any], advice: str) -> None:
+        """Take in what came where the metric was due; it was not judged without it.
+
+        It is no report, so that it says nothing about the rules' signals.
+        """
+        if "metric" not in self.unseen:
+            return
+        self._missed += 1
+        self._newest, self._advice = report, advice
+        if self._missed == _REPORTS_UNTIL_MISSING:
+            self._name_missing_metric()
+
     def finish(self) -> None:
         """Name what is missing now: a trial that ran to its end reports no more."""
-        if self._newest:
+        if self._missed and not self.reports:
+            self._name_missing_metric()
+        elif self._newest:
             self._name_missing_keys()
+
+    def _name_missing_metric(self) -> None:
+        if "metric" in self.unseen:
+            self.unseen.discard("metric")
+            self._name_missing_key(self._keys["metric"], self._missed)
 
     def _name_missing_keys(self) -> None:
         for name in sorted(self.unseen & self._keys.keys()):
-            self._name_missing_key(self._keys[name], self._newest)
+            self._name_missing_key(self._keys[name], self.reports)
         self.unseen, self._newest = set(), {}
 
-    def _name_missing_key(self, key: str, report: Mapping[str, Any]) -> None:
+    def _name_missing_key(self, key: str, reports: int) -> None:
         effect = "rules on it are inactive"
         if key == self._fresh_key:
             effect = "no value of the metric counts without its marker"
+        hint = self._advice or did_you_mean(key, flat_keys(self._newest))
         self._notices.once(
             f"missing:{key}",
-            f"`{key}` was in none of the first {self.reports} reports: {effect}."
-            f" {did_you_mean(key, flat_keys(report))}",
+            f"`{key}` was in none of the first {reports} reports: {effect}. {hint}",
         )
 
     def _name_inactive_rules(self) -> None:

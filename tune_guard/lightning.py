@@ -75,6 +75,7 @@ class GuardCallback(Callback):
         self._options = options
         self._stored: dict[str, Any] | None = None
         self._source = ""
+        self._validated = False
         self._loss: Tensor | None = None
         self._idle_since_s: float | None = None
         self.guard: TrialGuard | None = None
@@ -89,7 +90,7 @@ class GuardCallback(Callback):
             return
         if self.guard is not None:
             self.guard.close()
-        self._source, self._loss = "", None
+        self._source, self._validated, self._loss = "", False, None
         self.guard = TrialGuard(self._policy, trial=self._trial, **self._options)
         if self._stored is not None:
             self.guard.load_state_dict(self._stored)
@@ -158,12 +159,24 @@ class GuardCallback(Callback):
         """Judge the metric, unless it is logged in training."""
         self._idle_since_s = None
         if not trainer.sanity_checking:
+            self._validated = True
             self._report(trainer, "validation")
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Judge the metric, unless it is logged in validation."""
         self._idle_since_s = None
         self._report(trainer, "training")
+        self._look_for_metric(trainer)
+
+    def _look_for_metric(self, trainer: Trainer) -> None:
+        """Count an epoch in which the metric could have come, and did not.
+
+        An epoch before the first validation is none.
+        """
+        due = self._validated or not trainer.enable_validation
+        self._validated = False
+        if self.guard is not None and due and not self._source:
+            self.guard.missed(_numbers(trainer.callback_metrics))
 
     def _report(self, trainer: Trainer, source: str) -> None:
         """Report, from where the metric first came: elsewhere it is an old value."""

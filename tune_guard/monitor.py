@@ -237,6 +237,21 @@ class Monitor:
         digest = hashlib.sha256(name).digest()
         return int.from_bytes(digest[:8]) / 2**64 < self.policy.holdout
 
+    def miss(self, report: Mapping[str, Any], advice: str = "") -> None:
+        """Say that the metric was due and what came in its place. Never raises.
+
+        Nothing is judged. A metric that goes on missing is named once.
+
+        Args:
+            report: What came; the metric's name may be misspelt for one of its keys.
+
+            advice: What to do, where none of the keys can be meant.
+        """
+        try:
+            self._intake.key_watch.miss(report, advice)
+        except Exception as error:  # noqa: BLE001 - nothing may raise into a sweep
+            self.notices.once("miss", f"A report could not be read ({brief(error)}).")
+
     def finish(self) -> None:
         """Say that the trial has run to its end, uncut. Never raises.
 

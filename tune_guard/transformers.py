@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("tune_guard")
 
 _DEEPEST = 16
+_EVALUATION_IS_OFF = (
+    "The metric is read from evaluations, and evaluation is off. Turn it on with"
+    ' TrainingArguments(eval_strategy="epoch") or "steps".'
+)
 
 
 class GuardCallback(TrainerCallback):
@@ -158,7 +162,11 @@ class GuardCallback(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         """Judge what is logged, where the steps themselves could not be seen."""
-        if self.guard is None or self._is_tapped or not logs or "loss" not in logs:
+        if self.guard is None or not logs:
+            return
+        if args.eval_strategy == "no":
+            self.guard.missed(logs, advice=_EVALUATION_IS_OFF)
+        if self._is_tapped or "loss" not in logs:
             return
         verdict = self.guard.step(
             logs["loss"], grad_norm=logs.get("grad_norm"), step=state.global_step

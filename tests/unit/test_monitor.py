@@ -407,6 +407,42 @@ def test_a_short_trial_names_its_missing_metric_at_its_end() -> None:
     assert "Did you mean `val_loss`?" in message
 
 
+def test_a_metric_that_was_due_and_never_came_is_named_with_the_nearest_key() -> None:
+    """Once, the tenth time; what came in its place is no report."""
+    monitor = watch(Plateau(), metric="val_los")
+    for _ in range(9):
+        monitor.miss({"val_loss": 1.0})
+    assert monitor.notices.messages == {}
+    for _ in range(9):
+        monitor.miss({"val_loss": 1.0})
+    monitor.finish()
+    (message,) = monitor.notices.messages.values()
+    assert "`val_los` was in none of the first 10 reports" in message
+    assert message.endswith("Did you mean `val_loss`?")
+
+
+def test_a_metric_that_comes_late_was_not_missing() -> None:
+    """An epoch without it says nothing."""
+    monitor = watch(Plateau(), metric="val_loss")
+    for _ in range(9):
+        monitor.miss({"train_loss": 1.0})
+    monitor.observe(0, {"val_loss": 1.0})
+    monitor.miss({"train_loss": 1.0})
+    monitor.finish()
+    assert monitor.notices.messages == {}
+
+
+def test_advice_on_the_metric_is_none_on_other_keys() -> None:
+    """It stands in for the nearest key, of the metric alone."""
+    monitor = watch(Plateau(), metric="val_loss", fresh_key="epoch")
+    monitor.miss({"train_loss": 1.0}, "Turn validation on.")
+    monitor.observe(0, {"val_loss": 1.0, "epoc": 1})
+    monitor.finish()
+    (message,) = monitor.notices.messages.values()
+    assert message.startswith("`epoch` was in none of the first 1 reports")
+    assert message.endswith("Did you mean `epoc`?")
+
+
 def test_a_short_trial_with_its_metric_names_nothing_at_its_end() -> None:
     """Nor does one that ended before its first report."""
     for reports in (3, 0):

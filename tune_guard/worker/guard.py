@@ -324,6 +324,19 @@ class TrialGuard:
         """Say that the step waited so long for its data, where :meth:`data` cannot."""
         self._trial.pace.waited(seconds)
 
+    def missed(self, metrics: Mapping[str, Any], *, advice: str = "") -> None:
+        """Say that a report was due, and came without the metric. Never raises.
+
+        It is neither judged nor sent. A metric that goes on missing is named once,
+        with the nearest keys that did come.
+
+        Args:
+            metrics: What came.
+
+            advice: What to do, where none of these keys can be meant.
+        """
+        self._trial.streams.reports.miss(metrics, advice)
+
     def watch(self, model: nn.Module) -> None:
         """Trace a model's outputs from its first batch on; needs ``trace=True``.
 

@@ -225,6 +225,8 @@ class WatchedTrial:
             self._watch.close()
         try:
             self.steps.finish()
+            if not self.verdict.stop:
+                self.streams.reports.finish()
             if self._announcer is not None:
                 self._announcer.closed(self.record())
             self.steps.machine.close()

@@ -154,6 +154,42 @@ def test_epochs_without_validation_repeat_no_value(tmp_path: Path) -> None:
     assert trainer.current_epoch == 6
 
 
+def missing(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return what was said about keys that never came."""
+    return [text for text in caplog.messages if "was in none of the first" in text]
+
+
+@pytest.mark.parametrize(("epochs", "reports"), [(15, 10), (3, 3)])
+@pytest.mark.parametrize("batches", [None, 0], ids=["validated", "training_only"])
+def test_a_misspelt_metric_is_named_with_the_nearest_key(
+    tmp_path: Path, caplog: Any, epochs: int, reports: int, batches: int | None
+) -> None:
+    """Once, after ten epochs or at the end of fewer, with validation and without."""
+    callback = GuardCallback(Policy.default("vald_loss", "min"))
+    more = {"max_epochs": epochs, "limit_val_batches": batches}
+    fit(Tiny(), callback, tmp_path, **more)
+    (message,) = missing(caplog)
+    name = "train_loss" if batches == 0 else "val_loss"
+    assert f"`vald_loss` was in none of the first {reports} reports" in message
+    assert f"`{name}`" in message.partition("Did you mean")[2]
+
+
+@pytest.mark.parametrize(
+    ("metric", "more"),
+    [
+        ("train_loss", {"val_check_interval": 1}),
+        ("val_loss", {"check_val_every_n_epoch": 12, "max_epochs": 24}),
+    ],
+)
+def test_a_metric_that_is_waited_for_is_not_missing(
+    tmp_path: Path, caplog: Any, metric: str, more: dict[str, Any]
+) -> None:
+    """Many validations before an epoch ends, many epochs before the first of them."""
+    callback = GuardCallback(policy(metric=metric))
+    fit(Tiny(), callback, tmp_path, **more)
+    assert missing(caplog) == []
+
+
 def test_accumulated_batches_are_one_step(tmp_path: Path) -> None:
     """Four batches a step: the bad batch 17 belongs to step 4."""
     module, callback = Tiny(bad_step=17), GuardCallback(policy())

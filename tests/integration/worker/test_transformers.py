@@ -142,6 +142,46 @@ def test_the_norm_is_taken_before_clipping(tmp_path: Path) -> None:
     assert (record.reason, record.step) == ("gradient_explosion", 11)
 
 
+def missing(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return what was said about keys that never came."""
+    return [text for text in caplog.messages if "was in none of the first" in text]
+
+
+@pytest.mark.parametrize(("epochs", "reports"), [(8, 10), (1, 3)])
+def test_without_evaluation_the_metric_is_named_as_missing(
+    tmp_path: Path, caplog: Any, epochs: int, reports: int
+) -> None:
+    """Once, after ten logs or at the end of fewer, with what to do about it."""
+    callback = GuardCallback(policy())
+    more = {"eval_strategy": "no", "num_train_epochs": epochs}
+    trainer(Tiny(), callback, tmp_path, **more).train()
+    (message,) = missing(caplog)
+    assert f"`eval_loss` was in none of the first {reports} reports" in message
+    assert "evaluation is off" in message
+    assert 'TrainingArguments(eval_strategy="epoch")' in message
+
+
+def test_a_misspelt_metric_is_named_at_the_end_of_a_short_training(
+    tmp_path: Path, caplog: Any
+) -> None:
+    """Five evaluations, none with it."""
+    callback = GuardCallback(Policy.default("evall_loss", "min"))
+    trainer(Tiny(), callback, tmp_path).train()
+    (message,) = missing(caplog)
+    assert "`evall_loss` was in none of the first 5 reports" in message
+    assert "Did you mean `eval_loss`" in message
+
+
+def test_evaluation_that_is_waited_for_is_not_missing(
+    tmp_path: Path, caplog: Any
+) -> None:
+    """Many logs before the only evaluation."""
+    callback = GuardCallback(policy())
+    more = {"eval_strategy": "steps", "eval_steps": 40, "logging_steps": 1}
+    trainer(Tiny(), callback, tmp_path, **more).train()
+    assert missing(caplog) == []
+
+
 def test_without_clipping_the_norm_is_seen_as_well(tmp_path: Path) -> None:
     """The Trainer measures it for its log."""
     rule = GradientExplosion(min_history=5, k=2, holds=())

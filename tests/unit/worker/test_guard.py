@@ -25,6 +25,29 @@ def test_a_nan_loss_stops_at_its_own_step() -> None:
     assert (guard.verdict.reason, guard.verdict.step) == ("non_finite", 2)
 
 
+def test_a_short_training_names_its_missing_metric_when_it_is_closed(
+    caplog: Any,
+) -> None:
+    """Two reports never make ten; the guard is closed without a stop."""
+    with TrialGuard(policy(Plateau(), metric="val_los")) as guard:
+        for _ in range(2):
+            guard.report({"val_loss": 1.0})
+        assert caplog.messages == []
+    (message,) = caplog.messages
+    assert message.startswith("`val_los` was in none of the first 2 reports")
+    assert message.endswith("Did you mean `val_loss`?")
+
+
+def test_what_is_missing_in_a_training_that_was_stopped_is_not_named(
+    caplog: Any,
+) -> None:
+    """It might have come yet."""
+    with TrialGuard(policy(metric="val_loss")) as guard:
+        guard.missed({"train_loss": 1.0})
+        guard.check_step(NAN)
+    assert caplog.messages == []
+
+
 def test_a_stop_is_final() -> None:
     """A loop that goes on is told again, with the same step."""
     guard = guarded()
