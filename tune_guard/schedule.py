@@ -27,6 +27,9 @@ class Schedule:
 
         fell_step: Newest step at which the rate was lower than before, or None.
 
+        trough: Lowest rate to which it has ever fallen, or None; no later peak
+            forgets it.
+
         level_count: Steps in a row at the present rate, the first of them
             ``level_step``; ``longest_level`` is the longest such run that has
             ended since the peak.
@@ -52,6 +55,7 @@ class Schedule:
         "lowest",
         "peak",
         "peak_step",
+        "trough",
     )
 
     def __init__(self) -> None:
@@ -63,6 +67,7 @@ class Schedule:
         self.peak_step: int | None = None
         self.lowest: float | None = None
         self.fell_step: int | None = None
+        self.trough: float | None = None
         self.level = 0.0
         self.level_step: int | None = None
         self.level_count = 0
@@ -81,6 +86,7 @@ class Schedule:
             self.first_step = step
         elif lr < last:
             self.fell_step = step
+            self.trough = lr if self.trough is None else min(self.trough, lr)
         self._begin_level(step, lr)
 
     def _begin_level(self, step: int, lr: float) -> None:
@@ -139,7 +145,7 @@ class Schedule:
             *(self.first_step, self.last_step, self.peak_step),
             *(self.fell_step, self.level_step),
         )
-        rates = (self.last, self.peak, self.lowest)
+        rates = (self.last, self.peak, self.lowest, self.trough)
         ok = (
             all(map(is_whole, counts))
             and all(step is None or is_whole(step) for step in steps)

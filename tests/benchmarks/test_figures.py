@@ -43,11 +43,11 @@ def test_the_default_policy_on_the_sample() -> None:
     assert (figures.sweeps, figures.trials) == (3, 200)
     assert (figures.top, figures.false_kills, figures.best_lost) == (20, 0, 0)
     assert score(sweeps, top=0.3).false_kills <= 2
-    assert figures.cut >= 66
-    assert figures.saved_ratio >= 0.176
-    assert figures.premature <= 14
-    assert (figures.sick, figures.sick_cut >= 24) == (31, True)
-    assert figures.sick_saved_ratio >= 0.49
+    assert figures.cut >= 60
+    assert figures.saved_ratio >= 0.158
+    assert figures.premature <= 11
+    assert (figures.sick, figures.sick_cut >= 21) == (31, True)
+    assert figures.sick_saved_ratio >= 0.43
 
 
 def test_every_rule_has_its_share_of_the_sample() -> None:
@@ -55,7 +55,7 @@ def test_every_rule_has_its_share_of_the_sample() -> None:
     found = replay_sources([str(SAMPLE)], Request())
     cuts = {rule: s.cut for rule, s in by_rule(list(found.sweeps.values())).items()}
 
-    assert cuts == {"relapse": 26, "divergence": 22, "no_progress": 14, "non_finite": 4}
+    assert cuts == {"relapse": 30, "no_progress": 14, "divergence": 12, "non_finite": 4}
 
 
 def test_the_sample_is_small_and_keeps_what_is_not_finite() -> None:

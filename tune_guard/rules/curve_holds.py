@@ -112,6 +112,30 @@ class RateRamp(Hold):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RateRestarted(Hold):
+    """Stands while the learning rate is up again: a warm restart costs a level.
+
+    A schedule that restarts or cycles gives up what it held and comes back to it,
+    mostly to better, when the rate is low again. Only reported rates count.
+
+    Args:
+        factor: Times the lowest rate to which it has fallen that the rate must
+            exceed.
+    """
+
+    id: ClassVar[str] = "lr_restart"
+    factor: float = 2.0
+
+    def __post_init__(self) -> None:
+        check_not_negative(self, "factor")
+
+    def stands(self, observation: Observation, context: Context) -> bool:  # noqa: ARG002
+        """Return whether the rate has risen since it was lowest."""
+        last, trough = context.schedule.last, context.schedule.trough
+        return last is not None and trough is not None and last > self.factor * trough
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NothingYet(Hold):
     """Stands while the level is exactly 0: a reward that was not found yet."""
 

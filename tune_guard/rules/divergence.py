@@ -20,7 +20,7 @@ from tune_guard.rules.curve_holds import (
 )
 from tune_guard.rules.holding import check_holds, first_standing
 from tune_guard.rules.holds import Hold
-from tune_guard.rules.windows import buckets, stretch
+from tune_guard.rules.windows import buckets, steady_by_name, stretch
 from tune_guard.statistics import RobustWindow
 from tune_guard.verdict import Blame, Finding, Tier
 
@@ -36,7 +36,8 @@ class Divergence(Rule):
     spoils the median.
 
     *Back at its start*: for ``start_ratio`` of the budget, every reading of the
-    metric is worse than the median of the first five.
+    metric is worse than the median of the first five, by more than noise where it
+    is no reward.
 
     Args:
         factor: How many times the usual loss is too much.
@@ -54,6 +55,11 @@ class Divergence(Rule):
             than at its start; a third of it for a steady one
             (:mod:`tune_guard.rules.windows`). 0 switches this trigger off.
 
+        start_margin: By how many times the noise it must be worse, where the noise
+            is what the best of these readings lies above the middle one: a model
+            that has learned nothing yet wanders about its start. Not for rewards,
+            whose noise is as large as what they lose.
+
         holds: What may keep the rule from cutting; the first that stands is
             named in the warning.
 
@@ -65,7 +71,10 @@ class Divergence(Rule):
         the reports of sick rewards; of the best tenth of the trials it cuts 1 of
         513 before its own best, of the best 30%, 13 of 1,650. A ``start_ratio`` of
         0.15 cuts 10 of these and saves 40% of the sick rewards, 0.05 cuts 26 and
-        saves 54%. Without a known budget: 1.0% and 2.4% saved, 2 of 513 and 12 of
+        saves 54%. No ``start_margin`` saves 0.2 points more on hyperparameter sets;
+        on made-up losses that learn nothing for 30% of 100 steps it cuts 21 of 100,
+        1 cuts 9. Rewards with half of it save 43% of the sick instead of 48%.
+        Without a known budget: 1.0% and 2.4% saved, 2 of 513 and 12 of
         1,650 cut. A loss that ran away adds little there, as nearly all of them
         went on to NaN; ``factor`` 3 cuts one more of the best 30%.
 
@@ -88,6 +97,7 @@ class Divergence(Rule):
     consecutive: int = 3
     metric: str | None = None
     start_ratio: float = 0.1
+    start_margin: float = 2.0
     holds: tuple[Hold, ...] = (
         TooEarly(),
         GainKept(),
@@ -105,6 +115,7 @@ class Divergence(Rule):
         named = self.metric is None or (isinstance(self.metric, str) and self.metric)
         self.require(named, "metric", "a key", "Leave it out for the loss.")
         self.require_number("start_ratio", 0.0, "0 switches this trigger off.")
+        self.require_number("start_margin", 0.0, "0 lets noise count as a loss.")
         object.__setattr__(self, "holds", check_holds(self.id, self.holds))
 
     def extra_keys(self) -> tuple[str, ...]:
@@ -228,6 +239,13 @@ class _DivergenceDetector(Detector):
             holds=holds,
         )
 
+    def _noise(self, window: int) -> float:
+        """Return how far the best reading lies above the middle one; 0 on a reward."""
+        if steady_by_name(self.context.metric) is False:
+            return 0.0
+        curve = self.context.curve
+        return max(0.0, curve.top(window) - curve.middle(window))
+
     def _back_at_start(self, observation: Observation) -> Finding | None:
         context, rule = self.context, self.rule
         curve = context.curve
@@ -236,7 +254,9 @@ class _DivergenceDetector(Detector):
             return None
         window = buckets(context, rule.start_ratio * stretch(context))
         compared = curve.count - window * curve.width
-        if not window or compared < len(curve.early) or curve.top(window) >= start:
+        if not window or compared < len(curve.early):
+            return None
+        if curve.top(window) + rule.start_margin * self._noise(window) >= start:
             return None
         holds = first_standing(rule.holds, observation, context)
         if holds and self.warned:

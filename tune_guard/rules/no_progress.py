@@ -7,7 +7,12 @@ from typing import ClassVar
 
 from tune_guard.observation import Observation
 from tune_guard.rules.base import Context, Detector, Rule
-from tune_guard.rules.curve_holds import NearCeiling, NothingYet, RisingAgain
+from tune_guard.rules.curve_holds import (
+    NearCeiling,
+    NothingYet,
+    RateRamp,
+    RisingAgain,
+)
 from tune_guard.rules.holding import check_holds, first_standing
 from tune_guard.rules.holds import Hold
 from tune_guard.rules.windows import buckets
@@ -59,7 +64,7 @@ class NoProgress(Rule):
 
     tolerance: float = 0.003
     window_ratio: float = 0.1
-    holds: tuple[Hold, ...] = (NothingYet(), RisingAgain(), NearCeiling())
+    holds: tuple[Hold, ...] = (NothingYet(), RisingAgain(), NearCeiling(), RateRamp())
 
     def __post_init__(self) -> None:
         self.require_number("tolerance", 0.0, "0 means exactly no movement.")
@@ -112,10 +117,10 @@ class _NoProgressDetector(Detector):
             value=value,
             threshold=start,
             message=(
-                f"{key} = {value:.6g} at step {observation.step} has never left its"
-                f" start ({start:.6g} at step {context.curve.first_step}) and no longer"
-                " moves. Change the learning rate, check the initialisation, or look"
-                " for inputs that saturate the model."
+                f"{key} = {value:.6g} at step {observation.step} was never better than"
+                f" at its start ({start:.6g} at step {context.curve.first_step}) and no"
+                " longer moves. Change the learning rate, check the initialisation, or"
+                " look for inputs that saturate the model."
             ),
             holds=holds,
         )

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tune_guard.observation import Observation
 from tune_guard.rules.base import Context, Detector, Rule
-from tune_guard.rules.curve_holds import RareReward, RisingAgain
+from tune_guard.rules.curve_holds import RareReward, RateRestarted, RisingAgain
 from tune_guard.rules.holding import check_holds, first_standing
 from tune_guard.rules.holds import Hold
 from tune_guard.rules.windows import buckets, stretch
@@ -60,7 +60,7 @@ class Relapse(Rule):
 
     window_ratio: float = 0.25
     margin: float = 2.0
-    holds: tuple[Hold, ...] = (RisingAgain(), RareReward())
+    holds: tuple[Hold, ...] = (RisingAgain(), RareReward(), RateRestarted())
 
     def __post_init__(self) -> None:
         self.require_number("window_ratio", 0.0, "0.25 is a quarter of the budget.")

@@ -143,7 +143,11 @@ class _SlowStepDetector(Detector):
         """Name the data loader if it accounts for most of the ``excess``."""
         usual = self.data_times.median if len(self.data_times) else 0.0
         if data is None or data - usual < 0.5 * excess:
-            return "Look for other jobs on the machine, or a throttled GPU."
+            return (
+                "Look for other jobs on the machine, or a throttled GPU. Where the"
+                " training itself grows (larger inputs, layers unfrozen), set"
+                ' actions={"slow_step": "warn"}.'
+            )
         key = self.context.name_of("data_time_s")
         return (
             f"The data loader is stalled: {key} = {data:.4g} s of it, where"

@@ -282,8 +282,26 @@ class TestBackAtStart:
     def test_the_window_lies_past_the_readings_of_the_start(self) -> None:
         """A trial that falls from the first reading on: steps 5 to 10."""
         reports = losses([0.9 - 0.01 * i for i in range(50)], key="acc")
-        found = stop_step(start(), reports, metric="acc", mode="max", budget_steps=50)
+        rule = start(start_margin=0.0)
+        found = stop_step(rule, reports, metric="acc", mode="max", budget_steps=50)
         assert found == 10
+
+    def test_noise_about_the_start_is_no_way_back(self) -> None:
+        """It wanders by 0.01 and lies 0.015 below: only 0.04 below it is lost."""
+        rest = [0.495, 0.485, 0.475] * 20
+        near = losses([0.5] * 50 + rest, key="acc")
+        far = losses([0.5] * 50 + [v - 0.025 for v in rest], key="acc")
+        known = {"metric": "acc", "mode": "max", "budget_steps": 300}
+        assert stop_step(start(start_margin=0.0), near, **known) == 59
+        assert stop_step(start(), near, **known) is None
+        assert stop_step(start(), far, **known) == 59
+
+    def test_a_reward_has_no_margin(self) -> None:
+        """What it loses is as small as its noise: the same readings are lost."""
+        rest = [0.495, 0.485, 0.475] * 20
+        reports = losses([0.5] * 50 + rest, key="reward")
+        known = {"metric": "reward", "mode": "max", "budget_steps": 100}
+        assert stop_step(start(), reports, **known) == 59
 
     def test_the_trigger_can_be_switched_off(self) -> None:
         """With start_ratio 0."""

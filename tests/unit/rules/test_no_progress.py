@@ -16,7 +16,7 @@ from tests.unit.rules.watching import (
 )
 from tune_guard.exceptions import ConfigError
 from tune_guard.rules import NoProgress
-from tune_guard.rules.curve_holds import NearCeiling, NothingYet
+from tune_guard.rules.curve_holds import NearCeiling, NothingYet, RateRamp
 
 ACC = {"metric": "acc", "mode": "max", "budget_steps": 100}
 
@@ -84,7 +84,7 @@ class TestTrigger:
         cause = watch(plain(), losses(values), budget_steps=100)[-1].cause
         assert cause is not None
         assert cause.step == 10
-        assert "has never left its start" in cause.message
+        assert "was never better than at its start" in cause.message
 
     def test_flat_readings_of_the_warm_up_do_not_count(self) -> None:
         """Ten must be flat after it."""
@@ -102,6 +102,18 @@ class TestNothingYet:
         rule = NoProgress(holds=(NothingYet(),))
         assert stop_step(rule, reports, **ACC) is None
         assert warn_steps(rule, reports, **ACC) == [10]
+
+
+class TestRateRamp:
+    """A learning rate that is still warming up."""
+
+    def test_nothing_is_expected_before_the_rate_is_there(self) -> None:
+        """24 steps of ramp: held for 72. Past step 64 every second reading is judged."""
+        rates = [0.01 * min(i + 1, 25) for i in range(100)]
+        reports = [{"acc": 0.1, "lr": rate} for rate in rates]
+        known = {"metric": "acc", "mode": "max", "budget_steps": 100}
+        assert stop_step(plain(), reports, **known) == 10
+        assert stop_step(NoProgress(holds=(RateRamp(),)), reports, **known) == 73
 
 
 class TestRisingAgain:

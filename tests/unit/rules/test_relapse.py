@@ -16,7 +16,7 @@ from tests.unit.rules.watching import (
 )
 from tune_guard.exceptions import ConfigError
 from tune_guard.rules import Relapse
-from tune_guard.rules.curve_holds import RareReward, RisingAgain
+from tune_guard.rules.curve_holds import RareReward, RateRestarted, RisingAgain
 
 ACC = {"metric": "acc", "mode": "max", "budget_steps": 100}
 RISE = [0.02 * i for i in range(40)]
@@ -101,6 +101,29 @@ class TestHolds:
         assert stop_step(rule, reports, **fields) == 25
         rule = Relapse(holds=(RareReward(),), window_ratio=0.05)
         assert stop_step(rule, reports, **fields) is None
+
+    def test_a_restarted_learning_rate_holds_until_it_has_come_down(self) -> None:
+        """It falls to 0.01, restarts at 0.1 with the level, and never gets back."""
+        rates = [0.1] * 20 + [0.01] * 20 + [0.1] * 20 + [0.01] * 40
+        values = [*RISE, *[0.4] * 60]
+        reports = [
+            {"acc": value, "lr": rate}
+            for value, rate in zip(values, rates, strict=True)
+        ]
+        rule = Relapse(holds=(RateRestarted(),))
+        assert warn_steps(rule, reports, **ACC) == [48]
+        assert stop_step(rule, reports, **ACC) == 60
+
+    def test_a_rate_that_only_falls_or_ramps_up_holds_nothing(self) -> None:
+        """As many schedules do once, at their start."""
+        values = [*RISE, *[0.4] * 60]
+        ramp = [0.001 * (i + 1) for i in range(100)]
+        for rates in (ramp, ramp[::-1]):
+            reports = [
+                {"acc": value, "lr": rate}
+                for value, rate in zip(values, rates, strict=True)
+            ]
+            assert stop_step(Relapse(holds=(RateRestarted(),)), reports, **ACC) == 48
 
     def test_a_held_trigger_warns_once(self) -> None:
         """And not at every report."""

@@ -101,7 +101,8 @@ class TestFinding:
         assert found.message == (
             "step_time_s = 0.35 s at step 19, 3.5 times the typical 0.1 s, for 5 steps"
             " in a row since step 15. Look for other jobs on the machine, or a"
-            " throttled GPU."
+            " throttled GPU. Where the training itself grows (larger inputs, layers"
+            ' unfrozen), set actions={"slow_step": "warn"}.'
         )
 
     @pytest.mark.parametrize(
