@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import encodings.idna  # noqa: F401 - names are looked up at exit, when imports fail
 import http.client
 import socket
 import threading
@@ -83,7 +84,7 @@ def post(url: str, body: bytes, *, within_s: float) -> Answer:
         answer = _post(url, body, deadline, within_s)
     except TimeoutError:
         raise WireError(_late(url, within_s)) from None
-    except (OSError, http.client.HTTPException, ValueError) as error:
+    except (OSError, http.client.HTTPException, LookupError, ValueError) as error:
         why = _late(url, within_s) if deadline.passed else _why(url, error)
         raise WireError(why) from None
     finally:
