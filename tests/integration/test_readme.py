@@ -14,8 +14,8 @@ BLOCKS = [b.text for b in blocks(ROOT / "README.md") if b.language == "python"]
 
 def test_there_is_an_example_for_each_engine() -> None:
     """A newcomer finds Ray first, then Optuna."""
-    assert ["ray" in block for block in BLOCKS] == [True, False]
-    assert ["optuna" in block for block in BLOCKS] == [False, True]
+    assert ["ray" in block for block in BLOCKS] == [True, False, False]
+    assert ["optuna" in block for block in BLOCKS] == [False, True, False]
 
 
 @pytest.mark.ray
@@ -35,3 +35,8 @@ def test_the_optuna_example_gives_every_pruned_trial_a_reason(tmp_path: Path) ->
     pruned = [line for line in printed.splitlines() if "PRUNED" in line]
     assert pruned
     assert not [line for line in pruned if line.split()[-1] in ("NaN", "None")]
+
+
+def test_the_loop_without_an_engine_says_what_happened(tmp_path: Path) -> None:
+    """A learning rate that is far too high ends in a sentence to act on."""
+    assert "Lower the learning rate" in run_python(BLOCKS[2], tmp_path)
