@@ -108,7 +108,7 @@ class TestRateRamp:
     """A learning rate that is still warming up."""
 
     def test_nothing_is_expected_before_the_rate_is_there(self) -> None:
-        """24 steps of ramp: held for 72. Past step 64 every second reading is judged."""
+        """24 steps of ramp hold for 72; past 64 every second reading is judged."""
         rates = [0.01 * min(i + 1, 25) for i in range(100)]
         reports = [{"acc": 0.1, "lr": rate} for rate in rates]
         known = {"metric": "acc", "mode": "max", "budget_steps": 100}
