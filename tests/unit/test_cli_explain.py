@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from tests.unit.evidence.support import store, watched
-from tests.unit.sweeps.ray_files import RayExperiment, row
+from tests.unit.sweeps.ray_files import RayExperiment, row, stamped
 from tune_guard import Policy
 from tune_guard.cli import main
 from tune_guard.cli.traces import chosen, sparkline
 from tune_guard.evidence.parts import OBSERVATIONS, RECORD
 from tune_guard.evidence.trace import Point
+from tune_guard.record import Outcome, StopRecord
 
 LOSS = ["--metric", "loss", "--mode", "min"]
 
@@ -110,6 +111,28 @@ def test_a_trial_that_the_policy_stops_exits_1(
     said = output(capsys)
     assert "This policy stops it: loss has not improved on 0.5 (step 1)" in said
     assert "plateau stopped the trial at step 6." in said
+
+
+@pytest.mark.parametrize(
+    ("readings", "said"),
+    [
+        (2, "Readings are stored up to step 2 only: so far the policy lets it run."),
+        (0, "No reading of it is stored: the policy has nothing to judge."),
+    ],
+)
+def test_a_trial_whose_rows_are_behind_is_not_said_to_run_to_its_end(
+    readings: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was cut at step 4, and the storage does not have these rows yet."""
+    stored = StopRecord(reason="divergence", outcome=Outcome.GUARD, step=4, message="M")
+    text = json.dumps({**stored.metadata(), "training_iteration": 4})
+    experiment = RayExperiment(tmp_path / "live")
+    rows = [stamped(step, loss=1.0) for step in range(1, readings + 1)]
+    experiment.trial("a_t0", rows, tune_guard=text)
+    experiment.trial("a_t1", [stamped(1, loss=1.0)])
+    assert main(["explain", str(experiment.path), "a_t0", *LOSS]) == 0
+    found = output(capsys)
+    assert f"Trial a_t0: divergence after 4 steps. M {said}" in found
 
 
 def test_one_rule_is_shown_step_by_step(

@@ -148,6 +148,14 @@ def _of_trial(traced: Traced) -> list[str]:
     lines = [f"Trial {trial.name or trial.id}: {ended} after {trial.steps_run} steps."]
     if verdict.stop:
         return [*lines, f"This policy stops it: {verdict.message}"]
+    last, record = traced.last_step, traced.record
+    if record is not None and record.message:
+        lines.append(record.message)
+    if not traced.trace.count:
+        return [*lines, "No reading of it is stored: the policy has nothing to judge."]
+    if record is not None and min(record.step, trial.steps_run) > last:
+        said = f"Readings are stored up to step {last} only: so far the policy lets it"
+        return [*lines, f"{said} run."]
     return [*lines, "This policy lets it run to its end."]
 
 

@@ -27,11 +27,14 @@ class Traced:
         record: Its stored record, if it has one.
 
         trace: What the rules counted, up to the stop if there was one.
+
+        last_step: Step of the last reading that is stored, or -1.
     """
 
     trial: Trial
     record: StopRecord | None
     trace: Trace
+    last_step: int = -1
 
 
 def trace_trial(
@@ -63,7 +66,9 @@ def trace_trial(
         for step, report in reports(curves):
             if trace.observe(step, report).stop:
                 break
-    return Traced(trial=trial, record=sweep.records.get(trial.id), trace=trace)
+    last = max((curve.steps[-1] for curve in curves.values() if curve), default=-1)
+    record = sweep.records.get(trial.id)
+    return Traced(trial=trial, record=record, trace=trace, last_step=last)
 
 
 def _resolved(sweep: Sweep, request: Request) -> Sweep:

@@ -403,6 +403,51 @@ def test_a_cut_that_was_run_again_is_out_of_date(experiment: RayExperiment) -> N
     assert "run again" in sweep.problems[0].what
 
 
+JUST_CUT = {"reason": "plateau", "outcome": Outcome.GUARD, "step": 4}
+AT_8_S = "2023-11-14T22:13:28+00:00"  # when step 4 ended
+
+
+@pytest.mark.parametrize("behind", ["rows", "state", "both", "no rows"])
+def test_a_record_is_newer_than_rows_and_state(
+    behind: str, experiment: RayExperiment
+) -> None:
+    """While a sweep runs both come later, of a step at which nothing was cut yet."""
+    rows = [stamped(step, loss=1.0) for step in (1, 2)]
+    whole = [*rows, stamped(3, loss=1.0), stamped(4, "plateau", loss=1.0)]
+    written = {"state": whole, "no rows": None}.get(behind, rows)
+    stored = StopRecord(**JUST_CUT, time=AT_8_S).metadata()
+    text = json.dumps({**stored, "training_iteration": 4})
+    experiment.trial("a_t0", written, tune_guard=text)
+    last = {} if behind == "rows" else {"last_result": stamped(1, loss=1.0)}
+    experiment.state(known(status="RUNNING", **last))
+    sweep = load_sweep(experiment.path)
+    trial = sweep.trials[0]
+    assert (trial.reason, trial.steps_run) == ("plateau", 4)
+    assert not any("run again" in problem.what for problem in sweep.problems)
+    told = any("rows not written yet" in problem.what for problem in sweep.problems)
+    assert told is (behind != "state")
+
+
+def test_a_cut_that_was_run_again_from_earlier_is_out_of_date(
+    experiment: RayExperiment,
+) -> None:
+    """The time of its last row tells: the step alone is below that of the cut."""
+    stored = StopRecord(**JUST_CUT, time=AT_8_S).metadata()
+    text = json.dumps({**stored, "training_iteration": 4})
+    again = stamped(2, loss=1.0) | {"timestamp": 1_700_000_100}
+    experiment.trial("a_t0", [stamped(1, loss=1.0), again], tune_guard=text)
+    experiment.state(known())
+    sweep = load_sweep(experiment.path)
+    assert (sweep.trials[0].reason, sweep.trials[0].steps_run) == ("", 2)
+    assert "run again" in sweep.problems[0].what
+
+
+def test_a_state_that_is_newer_than_the_rows_counts(experiment: RayExperiment) -> None:
+    """How far a trial ran, and the time that it took: two seconds a step."""
+    trial = ended(experiment, row(1, loss=1.0), last_result=row(3, loss=0.5))
+    assert (trial.steps_run, trial.time_s) == (3, 6.0)
+
+
 def test_a_damaged_record_file_costs_itself_only(experiment: RayExperiment) -> None:
     """The row says the same."""
     experiment.trial("a_t0", [stamped(2, "plateau", loss=1.0)], tune_guard='{"tune')

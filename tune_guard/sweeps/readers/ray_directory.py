@@ -20,9 +20,16 @@ from tune_guard.sweeps.objective import recorded, usable_before
 from tune_guard.sweeps.readers.kept_aside import kept_aside_of_experiment
 from tune_guard.sweeps.readers.params import flat_params
 from tune_guard.sweeps.readers.progress import Progress, silent
-from tune_guard.sweeps.readers.ray_end import end_of, is_stale, settled, stored_in
+from tune_guard.sweeps.readers.ray_end import (
+    end_of,
+    is_stale,
+    settled,
+    steps_of,
+    stored_in,
+)
 from tune_guard.sweeps.readers.ray_rows import (
     RayRows,
+    brought_up,
     csv_rows,
     json_rows,
     read_rows,
@@ -196,7 +203,8 @@ class _Reader:
         if trial_id in self.curves:
             trial_id = last_part(directory)
         aside = self.aside.of(trial_id, last_part(directory))
-        record = self._record(files, rows, known, aside)
+        record, steps_run = self._record(files, rows, known, aside)
+        self._note_missing_rows(files, rows, steps_run)
         self.curves[trial_id] = rows.curves
         error = self._error(files, known)
         end = end_of(known, rows, record, error)
@@ -212,7 +220,7 @@ class _Reader:
             sweep=last_part(self.directory),
             params=flat_params(params if isinstance(params, Mapping) else {}),
             state=known.status if known else "",
-            steps_run=rows.steps_run,
+            steps_run=steps_run,
             time_s=rows.time_s,
             usable_before=usable_before(record, rows.curves),
             source=self.tree.shown(directory or self.directory),
@@ -258,11 +266,21 @@ class _Reader:
             what = f"no rows of trial {known.id}: only its last result is known"
             problems.append(Problem(file=self.tree.shown(self.directory), what=what))
             rows = read_rows([(0, dict(known.last_result))], "")
-        if not rows.last and files and not problems:
-            source = self.tree.shown(posixpath.dirname(next(iter(files.values()))))
-            problems.append(Problem(file=source, what="trial never reported"))
-        self.problems += problems + rows.problems
-        return rows
+        rows.problems = problems + rows.problems
+        self.problems += rows.problems
+        return brought_up(rows, known.last_result) if known else rows
+
+    def _note_missing_rows(
+        self, files: Mapping[str, str], rows: RayRows, steps_run: int
+    ) -> None:
+        """Say of a trial that it never reported, or that its rows are behind."""
+        what = "trial never reported"
+        if steps_run > rows.steps_run:
+            what = "rows not written yet: how far it ran is known by its record"
+        elif rows.last or not files or rows.problems:
+            return
+        source = self.tree.shown(posixpath.dirname(next(iter(files.values()))))
+        self.problems.append(Problem(file=source, what=what))
 
     def _read(self, path: str) -> bytes:
         try:
@@ -288,24 +306,26 @@ class _Reader:
         rows: RayRows,
         known: TrialState | None,
         aside: Mapping[str, Any] | None,
-    ) -> StopRecord | None:
-        """Return the record that holds.
+    ) -> tuple[StopRecord | None, int]:
+        """Return the record that holds, and how far the trial ran.
 
         The trial's file; what the storage refused and was kept aside; the trial's
         state; its last row.
         """
         stored = self._json(files.get(RECORD_FILE))
         places = [stored, aside, known.last_result if known else None, rows.last]
+        failed = self._failed(files, known)
         for place in places:
             record = stored_in(place) if isinstance(place, Mapping) else None
-            failed = self._failed(files, known)
-            if record is not None and not is_stale(record, rows, failed=failed):
-                return record
-            if record is not None and place is stored:
+            if record is None:
+                continue
+            if not is_stale(record, place, rows, failed=failed):
+                return record, steps_of(record, place, rows)
+            if place is stored:
                 what = "record left out: it is of an attempt that was run again"
                 file = self.tree.shown(files[RECORD_FILE])
                 self.problems.append(Problem(file=file, what=what))
-        return None
+        return None, rows.steps_run
 
     @staticmethod
     def _failed(files: Mapping[str, str], known: TrialState | None) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tune_guard.observation import lookup
+from tune_guard.observation import lookup, to_number, to_step
 from tune_guard.record import DETAIL, KEYS, REASON, Outcome, StopRecord, from_json
+from tune_guard.sweeps.readers.ray_rows import STEP
 from tune_guard.sweeps.sweep import INTERRUPTED, UNKNOWN, Trial
 
 if TYPE_CHECKING:
@@ -30,14 +32,46 @@ def stored_in(place: Mapping[str, Any]) -> StopRecord | None:
     return StopRecord.from_metadata(stored) if ended else None
 
 
-def is_stale(record: StopRecord, rows: RayRows, *, failed: bool) -> bool:
-    """Whether the trial went on after the guard had cut it: its last row has no cut.
+def is_stale(
+    record: StopRecord, place: Mapping[str, Any], rows: RayRows, *, failed: bool
+) -> bool:
+    """Whether the trial went on after the guard had cut it: a later row has no cut.
 
-    That is so after a restore by a driver that has no callback of the guard. No
+    That is so after a restore by a driver that has no callback of the guard. While
+    a sweep runs, rows reach the storage long after the record: those are no sign. No
     row has the cut of a trial that failed: the machine ended it between two rows.
+
+    Args:
+        record: The record.
+
+        place: What it was read from.
+
+        rows: The trial's rows.
+
+        failed: Whether the trial failed.
     """
     cut = record.outcome is Outcome.GUARD and not failed
-    return cut and lookup(rows.last, REASON) == ""
+    if not cut or lookup(rows.last, REASON) != "":
+        return False
+    at = to_step(place.get(STEP))
+    return rows.steps_run > (record.step if at is None else at) or _later(rows, record)
+
+
+def steps_of(record: StopRecord, place: Mapping[str, Any], rows: RayRows) -> int:
+    """Return how many iterations a trial ran: by its rows, or by a newer record."""
+    at = to_step(place.get(STEP)) or 0
+    newer = at > rows.steps_run and not (rows.last and _later(rows, record))
+    return at if newer else rows.steps_run
+
+
+def _later(rows: RayRows, record: StopRecord) -> bool:
+    """Whether the last row was written after the record, or nobody knows."""
+    written = to_number(rows.last.get("timestamp"))
+    try:
+        recorded = dt.datetime.fromisoformat(record.time).timestamp()
+    except ValueError:
+        return True
+    return written is None or written > recorded
 
 
 def end_of(

@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tune_guard.observation import to_number, to_step
@@ -133,6 +133,24 @@ def read_rows(rows: Iterable[tuple[int, dict[str, Any]]], file: str) -> RayRows:
         began_at=_began_at(first),
         problems=table.problems(file),
     )
+
+
+def brought_up(rows: RayRows, state: Mapping[str, Any]) -> RayRows:
+    """Return the rows with the last result of the experiment's state, if it is newer.
+
+    While a sweep runs, either file may be behind. The curves stay as they are: of
+    the results in between nothing is known.
+    """
+    step, written = to_step(state.get(STEP)), to_number(state.get("timestamp"))
+    known = to_number(rows.last.get("timestamp"))
+    if step is None or written is None or known is None:
+        return rows
+    if (written, step) <= (known, rows.steps_run):
+        return rows
+    spent, before = (to_number(r.get("time_total_s")) for r in (state, rows.last))
+    more = max(0.0, (spent or 0.0) - (before or 0.0))
+    time_s = None if rows.time_s is None else rows.time_s + more
+    return replace(rows, last=dict(state), steps_run=step, time_s=time_s)
 
 
 def _began_at(first: Mapping[str, Any]) -> float | None:
