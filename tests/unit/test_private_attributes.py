@@ -55,6 +55,7 @@ TOUCHED: dict[str, dict[str, str]] = {
         "_mark_trial_to_checkpoint": _TUNE,
         "_max_t": _SCHEDULERS,
         "_max_t_attr": _HYPERBAND,
+        "_mode": _SCHEDULERS,
         "_ot_trials": "ray.tune.search.optuna:OptunaSearch",
         "_scheduler_alg": _TUNE,
         "_stopper": _TUNE,
@@ -173,6 +174,7 @@ def test_without_its_private_parts_rays_controller_tells_nothing() -> None:
     gone: Any = Gone()
     assert ray_engine.scheduler_of(gone) is None
     assert ray_engine.stoppers_of(gone) == []
+    assert ray_engine.modes_of(gone, "loss") == set()
     assert ray_engine.failed_fast(gone) is False
     assert ray_engine.reached_budget(gone, {"training_iteration": 9}) is False
     assert ray_engine.trial_of(gone, "a") is None

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import ray
@@ -39,15 +41,56 @@ def controller() -> TuneController | None:
     that is to say who cut a trial looks up its own call stack. Only done when a
     trial ends.
     """
-    frame = sys._getframe(1)  # noqa: SLF001 - the only way to it
-    for _ in range(_DEEPEST):
+    for frame in _callers():
         owner = frame.f_locals.get("self")
         if isinstance(owner, TuneController):
             return owner
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
     return None
+
+
+def _callers() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to them
+    for _ in range(_DEEPEST):
+        if frame is None:
+            return
+        yield frame
+        frame = frame.f_back
+
+
+def modes_of(owner: TuneController | None, metric: str) -> set[str]:
+    """Return the modes that Ray has for a metric: one, or none that is known.
+
+    Two where searcher and scheduler were given different ones. TuneConfig's own
+    mode goes to those that need it; where none does, only ``tune.run`` knows it.
+    """
+    searcher: Any = getattr(owner, "search_alg", None)
+    while hasattr(searcher, "searcher"):
+        searcher = searcher.searcher
+    scheduler = scheduler_of(owner)
+    known = [
+        *_given_to_run(),
+        (getattr(searcher, "metric", None), getattr(searcher, "mode", None)),
+        (getattr(scheduler, "metric", None), getattr(scheduler, "_mode", None)),
+    ]
+    return {mode for names, modes in known for mode in _modes(names, modes, metric)}
+
+
+def _given_to_run() -> Iterator[tuple[Any, Any]]:
+    """Yield metric and mode as TuneConfig has them, from the call of ``tune.run``."""
+    for frame in _callers():
+        is_run = frame.f_code.co_name == "run"
+        if is_run and frame.f_globals.get("__name__") == "ray.tune.tune":
+            yield frame.f_locals.get("metric"), frame.f_locals.get("mode")
+
+
+def _modes(names: Any, modes: Any, metric: str) -> list[str]:
+    """Return the mode of a metric among one or several."""
+    if isinstance(names, str):
+        names, modes = [names], [modes]
+    if not isinstance(names, (list, tuple)) or not isinstance(modes, (list, tuple)):
+        return []
+    pairs = zip(names, modes, strict=False)
+    return [mode for name, mode in pairs if name == metric and mode in ("min", "max")]
 
 
 def scheduler_of(owner: TuneController | None) -> Any:

@@ -16,7 +16,7 @@ from tune_guard.evidence.settings import Evidence, checked
 from tune_guard.notices import Notices
 from tune_guard.observation import to_number
 from tune_guard.policy import Policy
-from tune_guard.ray import _engine, outcome
+from tune_guard.ray import _engine, outcome, setup_checks
 from tune_guard.ray import evidence as bundles
 from tune_guard.ray.announcer import Announcer
 from tune_guard.ray.record_file import RecordFiles
@@ -107,6 +107,7 @@ class GuardCallback(Callback):
         if self._restored is None:
             self._safely(self._take_stock, trials)
             self._safely(_engine.survive_memory_kills, _engine.controller())
+            self._safely(setup_checks.name_other_mode, self._policy, self._notices)
 
     def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         """Notice when the experiment was stopped: Ray names no trial then.
@@ -132,6 +133,8 @@ class GuardCallback(Callback):
         **info: Any,
     ) -> None:
         """Complete the last row of a trial, before the loggers write it."""
+        if TOP not in result:
+            self._safely(setup_checks.name_unjudged, self._notices)
         if result.get(DONE):
             self._safely(self._keep_evidence, trial, result)
             self._safely(self._complete_row, trial, result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -203,3 +203,12 @@ class Combined(Stopper):
                 self._lost.append(name)
             else:
                 self.criteria.append((name, criterion))
+
+
+def guards_in(stoppers: list[Stopper]) -> Iterator[GuardStopper]:
+    """Yield the guards among stoppers, those within :func:`combine` too."""
+    for stopper in stoppers:
+        if isinstance(stopper, GuardStopper):
+            yield stopper
+        elif isinstance(stopper, Combined):
+            yield from guards_in([criterion for _, criterion in stopper.criteria])

@@ -8,16 +8,12 @@ from ray.tune.schedulers import TrialScheduler
 
 from tune_guard.notices import Notices
 from tune_guard.ray import _engine
-from tune_guard.ray.combine import Combined
-from tune_guard.ray.stopper import GuardStopper
+from tune_guard.ray.combine import guards_in
 from tune_guard.ray.wrapping import WrappingScheduler
 from tune_guard.rules.registry import find_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ray.tune.experiment import Trial
-    from ray.tune.stopper import Stopper
 
 
 class GuardScheduler(WrappingScheduler):
@@ -80,7 +76,7 @@ class GuardScheduler(WrappingScheduler):
         return TrialScheduler.CONTINUE
 
     def _agrees(self, trial: Trial) -> bool:
-        for stopper in _guards(_engine.stoppers_of(_engine.controller())):
+        for stopper in guards_in(_engine.stoppers_of(_engine.controller())):
             against = stopper.is_against(trial.trial_id, self._veto)
             if against is not None:
                 return against
@@ -109,11 +105,3 @@ class GuardScheduler(WrappingScheduler):
         wishes = len(self._wishes)
         own = super().debug_string()
         return f"{own} ({wishes} cuts wait for `{self._veto}`)" if wishes else own
-
-
-def _guards(stoppers: list[Stopper]) -> Iterator[GuardStopper]:
-    for stopper in stoppers:
-        if isinstance(stopper, GuardStopper):
-            yield stopper
-        elif isinstance(stopper, Combined):
-            yield from _guards([criterion for _, criterion in stopper.criteria])

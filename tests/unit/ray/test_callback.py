@@ -90,7 +90,8 @@ def test_no_hook_raises_into_the_sweep(caplog: Any) -> None:
     callback.setup(time_budget_s=object())
     for name in ("start", "complete", "error"):
         getattr(callback, f"on_trial_{name}")(**hooks([broken], broken))
-    callback.on_trial_result(**hooks([broken], broken), result={"done": True})
+    row = {"done": True, "tune_guard": {}}
+    callback.on_trial_result(**hooks([broken], broken), result=row)
     callback.on_experiment_end(trials=[broken])
     assert caplog.messages
     assert all("the sweep goes on" in message for message in caplog.messages)

@@ -21,6 +21,7 @@ from ray.tune.schedulers import (
     HyperBandScheduler,
     MedianStoppingRule,
 )
+from ray.tune.search import ConcurrencyLimiter
 from ray.tune.search.optuna import OptunaSearch
 from ray.tune.stopper import (
     CombinedStopper,
@@ -30,7 +31,7 @@ from ray.tune.stopper import (
 )
 
 from tune_guard import Policy
-from tune_guard.ray import GuardStopper, _engine
+from tune_guard.ray import GuardScheduler, GuardStopper, _engine
 
 
 @pytest.mark.parametrize(
@@ -106,6 +107,39 @@ def test_a_scheduler_that_never_cuts_is_none() -> None:
     assert _engine.scheduler_of(fifo) is None
     assert type(_engine.scheduler_of(asha)).__name__ == "AsyncHyperBandScheduler"
     assert _engine.scheduler_of(None) is None
+
+
+class Searched:
+    """A controller with a searcher and a scheduler."""
+
+    def __init__(self, searcher: Any = None, scheduler: Any = None) -> None:
+        self.search_alg = searcher
+        self._scheduler_alg = scheduler
+
+
+@pytest.mark.parametrize(
+    ("searcher", "scheduler", "modes"),
+    [
+        (OptunaSearch(metric="acc", mode="max"), None, {"max"}),
+        (OptunaSearch(metric=["loss", "acc"], mode=["min", "max"]), None, {"max"}),
+        (OptunaSearch(metric="loss", mode="min"), None, set()),
+        (OptunaSearch(), FIFOScheduler(), set()),
+        (None, ASHAScheduler(metric="acc", mode="max"), {"max"}),
+        (
+            ConcurrencyLimiter(OptunaSearch(metric="acc", mode="max"), 2),
+            GuardScheduler(ASHAScheduler(metric="acc", mode="min")),
+            {"min", "max"},
+        ),
+    ],
+    ids=["searcher", "several", "another_metric", "none", "scheduler", "two"],
+)
+def test_the_mode_that_ray_has_for_a_metric(
+    searcher: Any, scheduler: Any, modes: set[str]
+) -> None:
+    """From whoever has one for this very metric, below what wraps it."""
+    owner: Any = Searched(searcher, scheduler)
+    assert _engine.modes_of(owner, "acc") == modes
+    assert _engine.modes_of(None, "acc") == set()
 
 
 def test_without_a_controller_on_the_stack_there_is_none() -> None:
