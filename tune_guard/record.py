@@ -64,6 +64,10 @@ class Outcome(enum.StrEnum):
     INTERRUPTED = "interrupted"
 
 
+CUTS = frozenset({Outcome.GUARD, Outcome.PRUNER, Outcome.SCHEDULER})
+"""Outcomes of a trial that was cut before its end."""
+
+
 def plain(value: Any) -> Any:
     """Turn a value into strict JSON's types; non-finite numbers become text.
 

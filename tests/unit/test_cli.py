@@ -91,6 +91,20 @@ def test_a_replay_fits_a_terminal(
     ]
 
 
+def test_a_replay_says_what_had_been_cut_already(
+    sick: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the terminal, in the JSON and on the page: nothing is left to cut there."""
+    page = tmp_path / "page.html"
+    assert main(["replay", sick, *LOSS, "--html", str(page)]) == 0
+    said = "Cut already in the recording: 1 of 1 trial (plateau 1)."
+    assert said in " ".join(capsys.readouterr().out.split())
+    assert said in page.read_text(encoding="utf-8")
+    assert main(["replay", sick, *LOSS, "--json"]) == 0
+    ((trial,),) = json.loads(capsys.readouterr().out)["sweeps"].values()
+    assert (trial["cut"], trial["cut_before"]) == (False, "plateau")
+
+
 def test_an_objective_that_is_not_recorded_is_asked_for(
     healthy: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

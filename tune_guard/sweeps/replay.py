@@ -18,6 +18,7 @@ from tune_guard.notices import Notices
 from tune_guard.observation import SIGNALS
 from tune_guard.peers import Peers
 from tune_guard.policy import Policy
+from tune_guard.record import CUTS
 from tune_guard.sweeps.curves import Curve
 from tune_guard.sweeps.sweep import Sweep, Trial
 
@@ -48,6 +49,9 @@ class TrialReplay:
         kept: Best score up to the cut, or None.
 
         sick: Whether the trial ended non-finite or worse than it started.
+
+        cut_before: What had cut it in the recording, or empty: no reading is left
+            after that.
     """
 
     trial: str
@@ -61,6 +65,7 @@ class TrialReplay:
     best_at: int
     kept: float | None
     sick: bool
+    cut_before: str = ""
 
     @property
     def cut(self) -> bool:
@@ -196,6 +201,7 @@ def _measured(
         best_at=1 - at if finite else 0,
         kept=kept,
         sick=_is_sick(scores, finite),
+        cut_before=trial.reason if trial.outcome in CUTS else "",
     )
 
 

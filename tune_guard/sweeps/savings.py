@@ -6,15 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tune_guard.record import Outcome
+from tune_guard.record import CUTS, Outcome
 from tune_guard.verdict import Blame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tune_guard.sweeps.sweep import Sweep, Trial
-
-_CUT = frozenset({Outcome.GUARD, Outcome.PRUNER, Outcome.SCHEDULER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +89,7 @@ def saved_by_cuts(
         spent: Compute spent, in the unit.
     """
     budget, basis = _budget(sweep)
-    cut = [t for t in sweep.trials if t.outcome in _CUT]
+    cut = [t for t in sweep.trials if t.outcome in CUTS]
     cut = [t for t in cut if t.blame is not Blame.INFRASTRUCTURE and not t.replayed]
     if not cut or not budget:
         return None

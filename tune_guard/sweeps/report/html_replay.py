@@ -11,6 +11,7 @@ from tune_guard.record import Outcome, now_utc, version
 from tune_guard.sweeps.report.html import environment
 from tune_guard.sweeps.report.html_colors import colors
 from tune_guard.sweeps.report.html_scale import Scale, Tick, line, short, thinned
+from tune_guard.sweeps.report.replayed import cut_before
 from tune_guard.sweeps.scoring import TOP_RATIO, best_of, by_rule, score
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ def page(found: Replayed, top: float, *, title: str) -> str:
             not_cut=NOT_CUT,
             colors=colors(sorted(ends.items())),
             problems=found.problems,
+            cut_before=cut_before(sweeps),
             made=now_utc(),
             version=version(),
         )

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from tune_guard.sweeps.scoring import Score, by_rule, score
 from tune_guard.sweeps.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
+    from tune_guard.sweeps.replay import TrialReplay
     from tune_guard.sweeps.replayed import Replayed
 
 _COLUMNS = (
@@ -52,11 +57,27 @@ def show(found: Replayed, top: float, console: Console) -> None:
     table.add_section()
     table.add_row("all rules", *_cells(whole), style="bold")
     console.print(table)
+    before = cut_before(sweeps)
+    if before:
+        console.print(escape(before))
     console.print(
         f"A false kill is one of the {whole.top} best trials ({top:.0%} of each sweep)"
         " that was cut before its own best; premature is the same for any trial. Sick:"
         " ended non-finite, or worse than it started. Saved: readings not run, mean"
         " over sweeps."
+    )
+
+
+def cut_before(sweeps: Sequence[Sequence[TrialReplay]]) -> str:
+    """Say how many trials had been cut when they ran, and by what; else nothing."""
+    every = [trial for trials in sweeps for trial in trials]
+    by = Counter(trial.cut_before for trial in every if trial.cut_before)
+    if not by:
+        return ""
+    named = ", ".join(f"{reason} {count}" for reason, count in by.most_common())
+    return (
+        f"Cut already in the recording: {by.total()} of {counted(len(every))}"
+        f" ({named}). Such a trial counts as ended there: nothing further could be cut."
     )
 
 
@@ -103,5 +124,6 @@ def _fate(trial: Any) -> dict[str, Any]:
         "executed": trial.executed,
         "premature": trial.premature,
         "sick": trial.sick,
+        "cut_before": trial.cut_before,
         "warnings": dict(trial.warnings),
     }
