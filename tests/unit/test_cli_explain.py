@@ -99,6 +99,32 @@ def test_a_near_miss_is_explained(
     assert "8 10 9" in said  # closest, fires at, at step
 
 
+@pytest.mark.parametrize("number", ["1", "00001"])
+def test_a_trial_of_ray_is_found_by_its_number(
+    number: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ends the id. That another id begins with it does not matter."""
+    experiment = RayExperiment(tmp_path / "numbered")
+    for trial in ("1e268_00000", "1e268_00001"):
+        rows = [row(1, loss=1.0) | {"trial_id": trial}]
+        experiment.trial(f"train_{trial}_0_lr=0.1", rows)
+    assert main(["explain", str(experiment.path), number, *LOSS]) == 0
+    assert "Trial train_1e268_00001_0_lr=0.1:" in output(capsys)
+
+
+@pytest.mark.parametrize("source", ["sqlite:///study.db", "redis://host/0", "sweep"])
+def test_a_sweep_without_a_trial_asks_for_one(
+    source: str, sweep: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And says how to list them."""
+    source = sweep if source == "sweep" else source
+    assert main(["explain", source]) == 2
+    said = capsys.readouterr().err
+    assert f"name the trial: `tune-guard explain {source} TRIAL`" in said
+    assert f"`tune-guard report {source} --json` lists the trials" in said
+    assert "Protocol" not in said
+
+
 def test_a_trial_that_the_policy_stops_exits_1(
     sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 if TYPE_CHECKING:
     from tune_guard.evidence.again import Again
+    from tune_guard.evidence.reader import StoredBundle
     from tune_guard.evidence.trace import Trace
     from tune_guard.sweeps.replayed import Request
     from tune_guard.sweeps.traced import Traced
@@ -70,9 +71,8 @@ def explain(
 def _explain_bundle(source: str, rule: str | None, *, as_json: bool) -> int:
     from tune_guard.cli import CLEAN, FINDINGS
     from tune_guard.evidence.again import judge_again
-    from tune_guard.evidence.reader import find_bundle
 
-    bundle = find_bundle(source)
+    bundle = _found(source)
     again = judge_again(bundle)
     if as_json:
         from tune_guard.cli import traces
@@ -90,6 +90,29 @@ def _explain_bundle(source: str, rule: str | None, *, as_json: bool) -> int:
     else:
         _print([*_of_record(again), _of_rerun(again)], again.trace, rule)
     return CLEAN if again.same else FINDINGS
+
+
+def _found(source: str) -> StoredBundle:
+    """Return the newest bundle of a source; what holds none may be a sweep.
+
+    Raises:
+        SourceError: If there is none, with how to name a trial.
+    """
+    from tune_guard.evidence.reader import find_bundle
+    from tune_guard.exceptions import SourceError, hide_password
+    from tune_guard.sweeps.readers.optuna_storage import is_storage_url
+
+    shown = hide_password(source)
+    advice = f"Of a recorded sweep name the trial: `tune-guard explain {shown} TRIAL`."
+    advice += f" `tune-guard report {shown} --json` lists the trials by reason."
+    if is_storage_url(source):
+        msg = f"{shown} is a storage, and no bundle of evidence. {advice}"
+        raise SourceError(msg)
+    try:
+        return find_bundle(source)
+    except SourceError as error:
+        msg = f"{error} {advice}"
+        raise SourceError(msg) from error
 
 
 def _of_record(again: Again) -> list[str]:

@@ -47,7 +47,8 @@ def trace_trial(
     Args:
         sweeps: What a source holds.
 
-        name: The trial's id, its name, or the start of either if only one begins so.
+        name: The trial's id, its name, its number in its sweep, or the start of id or
+            name if only one begins so.
 
         request: The policy; without one, the default policy for the sweep.
 
@@ -83,6 +84,7 @@ def _find(sweeps: Sequence[Sweep], name: str) -> tuple[Sweep, Trial]:
     every = [(sweep, trial) for sweep in sweeps for trial in sweep.trials]
     ways = (
         lambda t: name in (t.id, t.name),
+        lambda t: name.isdecimal() and _number(t) == name.lstrip("0"),
         lambda t: t.id.startswith(name) or t.name.startswith(name),
     )
     for is_meant in ways:
@@ -96,3 +98,9 @@ def _find(sweeps: Sequence[Sweep], name: str) -> tuple[Sweep, Trial]:
     known = [trial.name or trial.id for _, trial in every]
     msg = f"There is no trial `{name}`. {did_you_mean(name, known)}"
     raise ConfigError(msg)
+
+
+def _number(trial: Trial) -> str | None:
+    """Return the number that ends a trial's id: 3 of Ray's ``0e268_00003``."""
+    number = trial.id.rpartition("_")[2]
+    return number.lstrip("0") if number.isdecimal() else None
