@@ -202,6 +202,24 @@ def test_the_page_is_written_also_when_nobody_reads_the_rest(
     assert page.read_text().rstrip().endswith("</html>")
 
 
+@pytest.mark.parametrize("command", ["report", "replay"])
+@pytest.mark.parametrize("place", ["", "missing/page.html", "full/page.html"])
+def test_a_page_that_cannot_be_written_leaves_nothing_behind(
+    command: str,
+    place: str,
+    healthy: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A directory, a file in none, and a place that a directory holds meanwhile."""
+    folder = tmp_path / "pages"
+    (folder / "full" / "page.html.part").mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    assert main([command, healthy, *LOSS, "--html", str(folder / place)]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_a_reader_who_has_seen_enough_is_no_error(sick: str) -> None:
     """``tune-guard report ... | head -1``: no traceback, as with other programs."""
     command = [sys.executable, "-m", "tune_guard", "report", sick, *LOSS, "--json"]

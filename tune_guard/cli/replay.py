@@ -112,8 +112,7 @@ def _with_progress(
 def _write(path: str, found: Replayed, top: float, title: str) -> None:
     from pathlib import Path
 
-    from tune_guard.cli.console import talk
+    from tune_guard.cli.page_file import write_page
     from tune_guard.sweeps.report.html_replay import page
 
-    Path(path).write_text(page(found, top, title=title), encoding="utf-8")
-    talk(f"Written: {path}")
+    write_page(Path(path), page(found, top, title=title))

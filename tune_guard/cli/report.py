@@ -71,7 +71,10 @@ def report(
     comparisons = [compare(sweep) for sweep in sweeps]
     if html is not None and sweeps:
         # First, so that `... --html report.html | head` leaves a page.
-        _write(html, sweeps)
+        from tune_guard.cli.page_file import write_page
+        from tune_guard.sweeps.report.html import page
+
+        write_page(html, page(sweeps))
     _print(comparisons, as_json=json)
     if failures:
         return UNUSABLE
@@ -113,22 +116,6 @@ def _judged(sweep: Sweep, path: str | None) -> Sweep:
     policy = Policy.from_yaml(path) if path else None
     with loading(sweep.name or sweep.source) as progress:
         return judged(sweep, policy, progress)
-
-
-def _write(path: pathlib.Path, sweeps: list[Sweep]) -> None:
-    """Write the page beside its place first, so that none is ever half written."""
-    from tune_guard.cli.console import talk
-    from tune_guard.exceptions import SourceError
-    from tune_guard.sweeps.report.html import page
-
-    unfinished = path.with_name(path.name + ".part")
-    try:
-        unfinished.write_text(page(sweeps), encoding="utf-8")
-        unfinished.replace(path)
-    except OSError as error:
-        msg = f"{path} cannot be written: {error.strerror}."
-        raise SourceError(msg) from error
-    talk(f"{path} written ({path.stat().st_size / 1e6:.1f} MB).")
 
 
 def _with_objective(sweep: Sweep, metric: str, mode: str) -> Sweep:

@@ -91,4 +91,4 @@ def test_the_command_writes_the_page(
     assert status == 0
     assert text.count('data-figure="cuts"') == 2
     assert "non_finite" in text
-    assert f"Written: {html}" in capsys.readouterr().err
+    assert f"{html} written" in capsys.readouterr().err
