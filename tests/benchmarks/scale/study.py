@@ -23,8 +23,8 @@ def measure(limits: Limits, finished: int = 100_000) -> None:
     """Note what a question costs at each tenth of the study."""
     budget = QUESTIONS + 1
     policies = {
-        "default": Policy.default("value", "minimize"),
-        "thrifty": Policy.thrifty("value", "minimize", budget_steps=budget),
+        "default": Policy.default("value", "min"),
+        "thrifty": Policy.thrifty("value", "min", budget_steps=budget),
     }
     for name, policy in policies.items():
         _measure(limits, name, policy, finished)
