@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -156,11 +156,16 @@ class Policy:
 
         Raises:
             ConfigError: If a value cannot be meant.
+            TypeError: If a policy has no such field.
 
         Example:
             >>> Policy.default("accuracy", "max").warmup_steps
             0
         """
+        known = {f.name for f in fields(cls)} | {"patience", "target"}
+        for name in sorted(more.keys() - known):
+            msg = f"`{name}` is no field of a policy. {did_you_mean(name, known)}"
+            raise TypeError(msg)
         rules = list(more.pop("rules", DEFAULT))
         if patience is not None:
             rules.append(Plateau(patience=patience))

@@ -38,6 +38,9 @@ def check_names(policy: Policy) -> None:
         None,
     ):
         advice = "Say whether a lower or a higher value is better."
+        begun = str(policy.mode).strip().lower()[:3]
+        if begun in ("min", "max"):
+            advice = f"Did you mean {begun!r}?"
         refuse("mode", "'min' or 'max'", policy.mode, advice)
     if not isinstance(policy.keys, Keys):
         advice = "Write Keys(loss='train/nll')."

@@ -219,9 +219,11 @@ def test_more_fields_go_through_the_default() -> None:
 
 
 def test_an_unknown_field_of_the_default_is_refused() -> None:
-    """As any unknown argument is."""
-    with pytest.raises(TypeError, match="patiense"):
+    """As any unknown argument is, and the nearest is named."""
+    with pytest.raises(TypeError, match=r"patiense.*Did you mean `patience`"):
         Policy.default("loss", "min", patiense=3)
+    with pytest.raises(TypeError, match=r"warmup.*Did you mean `warmup_steps`"):
+        Policy.default("loss", "min", warmup=3)
 
 
 # ----------------------------------------------------------------------- the mode
@@ -231,6 +233,15 @@ def test_without_a_mode_a_host_may_give_it() -> None:
     """An Optuna study knows its direction."""
     made = Policy.default("val_recall", patience=2)
     assert made.with_mode("max").checked().mode == "max"
+
+
+@pytest.mark.parametrize(
+    ("mode", "meant"), [("maximize", "max"), ("Minimise", "min"), (" max", "max")]
+)
+def test_a_mode_by_another_name_is_refused_with_its_own(mode: Any, meant: str) -> None:
+    """Optuna's words for it are not Ray's."""
+    with pytest.raises(ConfigError, match=f"Did you mean '{meant}'"):
+        Policy.default("acc", mode)
 
 
 def test_the_policys_own_mode_wins() -> None:

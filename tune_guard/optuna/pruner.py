@@ -8,7 +8,7 @@ from optuna.exceptions import TrialPruned
 from optuna.pruners import BasePruner, HyperbandPruner
 
 from tune_guard.evidence.settings import Evidence, checked
-from tune_guard.exceptions import ConfigError
+from tune_guard.exceptions import ConfigError, brief
 from tune_guard.notices import Notices
 from tune_guard.observation import to_number
 from tune_guard.optuna import _engine
@@ -253,8 +253,14 @@ def _check(
     mark_infeasible: object,
     most_attempts: object,
 ) -> None:
+    if isinstance(wrapped_pruner, Policy):
+        msg = (
+            "Write GuardPruner(policy=...) to pass a policy: `wrapped_pruner` must be"
+            f" an Optuna pruner, but got {brief(wrapped_pruner)}."
+        )
+        raise ConfigError(msg)
     if not isinstance(wrapped_pruner, (BasePruner, type(None))):
-        advice = "Write GuardPruner(policy=...) to pass a policy alone."
+        advice = "Leave it out to use the guard alone."
         _refuse("wrapped_pruner", "an Optuna pruner", wrapped_pruner, advice)
     if not isinstance(policy, (Policy, type(None))):
         _refuse("policy", "a Policy", policy, "Use Policy.default(metric, mode).")
@@ -268,5 +274,5 @@ def _check(
 
 
 def _refuse(name: str, constraint: str, value: object, advice: str) -> None:
-    msg = f"`{name}` must be {constraint}, but got {value!r}. {advice}"
+    msg = f"`{name}` must be {constraint}, but got {brief(value)}. {advice}"
     raise ConfigError(msg)

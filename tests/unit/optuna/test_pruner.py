@@ -178,7 +178,7 @@ def test_reported_values_have_the_name_of_the_policys_metric() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"wrapped_pruner": policy()}, "`wrapped_pruner` must be an Optuna pruner"),
+        ({"wrapped_pruner": "median"}, "`wrapped_pruner` must be an Optuna pruner"),
         ({"policy": "policy.yaml"}, "`policy` must be a Policy"),
         ({"mark_infeasible": "yes"}, "`mark_infeasible` must be True, False"),
         ({"most_attempts": 0}, "`most_attempts` must be a whole number >= 1"),
@@ -189,6 +189,14 @@ def test_a_wrong_argument_is_named(arguments: dict[str, Any], said: str) -> None
     """Wrong configuration raises where it is written, and says what to do."""
     with pytest.raises(ConfigError, match=said):
         GuardPruner(**arguments)
+
+
+def test_a_policy_in_the_pruners_place_is_told_where_it_belongs() -> None:
+    """First of all, and not after every field of the policy."""
+    with pytest.raises(ConfigError) as caught:
+        GuardPruner(policy())  # type: ignore[arg-type]
+    assert str(caught.value).startswith("Write GuardPruner(policy=...)")
+    assert len(str(caught.value)) < 400
 
 
 def test_an_error_of_the_wrapped_pruner_leaves_the_trial_alone(
