@@ -60,6 +60,8 @@ class Group:
         parameters: Hyperparameters behind the reason, those that lie furthest
             from the healthy trials first; None when the trials are too few to
             say, empty when no hyperparameter varied.
+
+        replayed: Number of these trials that a replay would have cut for it.
     """
 
     reason: str
@@ -71,6 +73,12 @@ class Group:
     compute_share: float
     median_step: float
     parameters: tuple[Parameter, ...] | None
+    replayed: int = 0
+
+    @property
+    def title(self) -> str:
+        """The reason, marked where nothing but a replay gives it."""
+        return f"{self.reason} (by replay)" if self.replayed else self.reason
 
     @property
     def sick(self) -> bool:
@@ -110,6 +118,8 @@ class Comparison:
 
         replayed: Number of trials whose reason a replay found afterwards.
 
+        ran_through: Number of these that had run to their end.
+
         avoidable: Compute that these spent after the step of their reason.
 
         spared: What condemned trials that ran on say of the false kills; None
@@ -137,6 +147,7 @@ class Comparison:
     faults: tuple[Faults, ...] = ()
     explained: Explained | None = None
     replayed: int = 0
+    ran_through: int = 0
     avoidable: float = 0.0
     spared: Spared | None = None
 
@@ -197,7 +208,8 @@ def compare(sweep: Sweep) -> Comparison:
         first_looks=first_looks(sweep),
         faults=faults(sweep),
         explained=explain(sweep.trials) if find_spec("scipy") else None,
-        replayed=sum(t.replayed and t.step is not None for t in sweep.trials),
+        replayed=sum(map(_would_be_cut, sweep.trials)),
+        ran_through=sum(trial.ran_through for trial in sweep.trials),
         avoidable=sum(avoidable(trial, unit) for trial in sweep.trials),
         spared=spared(sweep),
     )
@@ -229,6 +241,7 @@ def _groups(
                 compute_share=compute / total if total else 0.0,
                 median_step=statistics.median(t.steps_run for t in members),
                 parameters=parameters,
+                replayed=sum(map(_would_be_cut, members)),
             )
         )
     return tuple(sorted(groups, key=lambda g: (-g.compute, -len(g.trials), g.reason)))
@@ -237,6 +250,11 @@ def _groups(
 def label(trial: Trial) -> str:
     """Return the reason of a trial, or how it ended when there was none to give."""
     return trial.reason or str(trial.outcome or "")
+
+
+def _would_be_cut(trial: Trial) -> bool:
+    """Whether a replay would have cut a trial."""
+    return trial.replayed and trial.step is not None
 
 
 def _blames(

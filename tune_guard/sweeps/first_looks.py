@@ -81,7 +81,8 @@ def _candidates(sweep: Sweep) -> Iterator[tuple[Trial, str]]:
     top = best[: max(1, len(best) // 10)]
     cut = [t for t in top if t.outcome is Outcome.GUARD and t not in broken]
     for trial in cut[:_MOST_OF_A_KIND]:
-        yield trial, f"number {best.index(trial) + 1} of the sweep, and still cut"
+        cut_so = "replay would have cut it" if trial.replayed else "still cut"
+        yield trial, f"number {best.index(trial) + 1} of the sweep, and {cut_so}"
     yield from _dearest(sweep.trials)
     warned = [
         trial
@@ -102,7 +103,15 @@ def _dearest(trials: Sequence[Trial]) -> Iterator[tuple[Trial, str]]:
             if _spent(trial) > _spent(known):
                 longest[trial.reason] = trial
     for trial in sorted(longest.values(), key=_spent, reverse=True):
-        yield trial, f"the longest run that ended with {trial.reason or 'an error'}"
+        yield trial, f"the longest run that {_end_of(trial)}"
+
+
+def _end_of(trial: Trial) -> str:
+    """Say how a trial ended, or where a replay would have cut it."""
+    if not trial.replayed:
+        return f"ended with {trial.reason or 'an error'}"
+    said = f"replay would have cut for {trial.reason} at step {trial.step}"
+    return f"{said}; it ran to its end" if trial.ran_through else said
 
 
 def _spent(trial: Trial) -> tuple[float, int]:

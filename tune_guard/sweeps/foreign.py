@@ -117,4 +117,5 @@ def _with_reason(sweep: Sweep, trial: Trial, record: StopRecord | None) -> Trial
         step=record.step,
         usable_before=usable_before(record, sweep.curves.of(trial.id)),
         replayed=True,
+        ran_through=trial.healthy,
     )

@@ -105,6 +105,8 @@ class Trial:
 
         replayed: Whether the reason is what a policy says of its curves
             afterwards, and not what ended it.
+
+        ran_through: Whether a trial with such a reason had run to its end.
     """
 
     id: str
@@ -128,6 +130,7 @@ class Trial:
     ended_at: float | None = None
     host: str = ""
     replayed: bool = False
+    ran_through: bool = False
 
     @property
     def healthy(self) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import math
 from array import array
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from rich.console import Console
 
 from tune_guard.cli import main
 from tune_guard.policy import Policy
@@ -16,8 +18,10 @@ from tune_guard.record import Outcome, StopRecord
 from tune_guard.rules import NonFinite
 from tune_guard.sweeps import UNKNOWN, Curve, Curves, Sweep, Trial
 from tune_guard.sweeps.compare import compare
+from tune_guard.sweeps.first_looks import first_looks
 from tune_guard.sweeps.foreign import judged
 from tune_guard.sweeps.report.html import page
+from tune_guard.sweeps.report.terminal import show
 from tune_guard.sweeps.sweep import NO_FINDING
 from tune_guard.verdict import Blame
 
@@ -109,11 +113,40 @@ def test_nothing_was_saved_by_cuts_that_never_were() -> None:
     assert (found.saved, found.avoidable, found.replayed) == (None, 5, 1)
 
 
+@pytest.mark.parametrize(
+    ("end", "why", "ran"),
+    [
+        ({"outcome": Outcome.COMPLETED}, "; it ran to its end", " (1 of them ran"),
+        ({"reason": UNKNOWN, "outcome": Outcome.PRUNER}, "", ";"),
+    ],
+)
+def test_a_trial_is_not_said_to_have_ended_with_what_a_replay_found(
+    end: dict[str, Any], why: str, ran: str
+) -> None:
+    """Nothing cut it: the list of first looks and the summary say `would have`."""
+    found = compare(judged(sweep_of(end, {"outcome": Outcome.COMPLETED})))
+    cut = "replay would have cut"
+    whys = [look.why for look in found.first_looks]
+    assert whys == [f"number 1 of the sweep, and {cut} it"]
+    (group,) = found.groups
+    assert (group.title, group.replayed) == ("non_finite (by replay)", 2)
+    (trial, _) = judged(sweep_of(end, end)).trials
+    assert trial.ran_through is bool(why)
+    (dearest,) = first_looks(Sweep(source="x", engine="ray", trials=(trial,)))
+    assert dearest.why == f"the longest run that {cut} for non_finite at step 3{why}"
+    out = io.StringIO()
+    show(compare(judged(sweep_of(end))), Console(file=out, width=400))
+    assert f"Replay would have cut 1 trial{ran}" in out.getvalue()
+    assert "ended with" not in out.getvalue()
+
+
 def test_the_page_says_that_reasons_are_by_replay() -> None:
     """In its headline and at the trial."""
     html = page([judged(sweep_of({"outcome": Outcome.COMPLETED}))])
     assert "This sweep ran without a guard: 1 trial has the reason" in html
-    assert "non_finite at step 3, by replay" in html
+    assert "non_finite at step 3, by replay: ran to its end" in html
+    assert "would have been cut, by replay" in html
+    assert "cut by the guard, or failed" not in html
 
 
 def _foreign(experiment: RayExperiment) -> str:

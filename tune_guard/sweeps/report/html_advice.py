@@ -42,11 +42,12 @@ def _sentences(found: Comparison) -> Iterator[str]:
                 f" {counted(place.ran)} known to have run there failed for its fault:"
                 f" {why}."
             )
-    cut = [look for look in found.first_looks if "still cut" in look.why]
+    cut = [look for look in found.first_looks if look.why.startswith("number ")]
     if cut:
         ids = ", ".join(look.trial.id for look in cut)
+        how = "replay would have cut them" if found.replayed else "cut"
         yield (
-            f"Look at {ids}: cut, though among the best tenth. If that is wrong, set"
+            f"Look at {ids}: {how}, though among the best tenth. If that is wrong, set"
             " the rule to warn."
         )
     if found.replayed and not found.saved and found.avoidable:

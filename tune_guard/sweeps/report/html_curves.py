@@ -134,7 +134,7 @@ def describe(trial: Trial, curve: Curve | None = None) -> str:
     """Return a trial in one line: how it ended, and its hyperparameters."""
     end = label(trial) or "completed"
     at = f" at step {trial.step}" if trial.step is not None else ""
-    said = f"{trial.id}: {end}{at}"
+    said = f"{trial.id}: {end}{at}" + (", by replay" if trial.replayed else "")
     if curve and curve.last is not None and math.isfinite(curve.last):
         said += f", last {curve.last:.4g}"
     params = [f"{k}={_short(v)}" for k, v in trial.params.items() if v is not None]

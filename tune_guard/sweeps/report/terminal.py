@@ -76,7 +76,10 @@ def _headline(comparison: Comparison) -> str:
 
 
 def _reasons(comparison: Comparison) -> Table:
-    table = Table(title="Why the trials ended", title_justify="left")
+    title = "Why the trials ended"
+    if comparison.replayed:
+        title += ", or (by replay) would have been cut"
+    table = Table(title=title, title_justify="left")
     for heading in ("reason", "blame"):
         table.add_column(heading, overflow="fold")
     for heading in ("trials", "share", "compute", "share", "median steps"):
@@ -84,7 +87,7 @@ def _reasons(comparison: Comparison) -> Table:
     for group in comparison.groups:
         style = _STYLES.get(group.outcome, "") if group.outcome else ""
         table.add_row(
-            Text(group.reason, style=style),
+            Text(group.title, style=style),
             str(group.blame or ""),
             str(len(group.trials)),
             f"{group.share:.0%}",
@@ -151,10 +154,7 @@ def _closing(comparison: Comparison) -> list[str]:
         if blame is not None:
             lines.append(f"Blame {blame}: {counted(trials)}, {share:.0%} of compute.")
     if comparison.replayed:
-        spent = amount(comparison.avoidable, comparison.unit)
-        count = counted(comparison.replayed)
-        said = f"This sweep ran without a guard. Its reasons ({count}) are by replay;"
-        lines.append(f"{said} {spent} of compute came after them.")
+        lines.append(_by_replay(comparison))
     if comparison.saved or not comparison.replayed:
         lines.append(_savings(comparison.saved))
     if comparison.warnings:
@@ -163,6 +163,15 @@ def _closing(comparison: Comparison) -> list[str]:
     if comparison.spared is not None:
         lines += spared_lines(comparison.spared)
     return lines
+
+
+def _by_replay(comparison: Comparison) -> str:
+    said = "This sweep ran without a guard. Replay would have cut"
+    said += f" {counted(comparison.replayed)}"
+    if comparison.ran_through:
+        said += f" ({comparison.ran_through} of them ran to their end)"
+    spent = amount(comparison.avoidable, comparison.unit)
+    return f"{said}; {spent} of compute came after that."
 
 
 def _best(trial: Trial, metric: str) -> str:
