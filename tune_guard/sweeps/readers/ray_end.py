@@ -69,7 +69,7 @@ def _later(rows: RayRows, record: StopRecord) -> bool:
     written = to_number(rows.last.get("timestamp"))
     try:
         recorded = dt.datetime.fromisoformat(record.time).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return True
     return written is None or written > recorded
 
