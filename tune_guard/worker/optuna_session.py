@@ -46,6 +46,7 @@ class OptunaSession:
         self._trial: Any = trial
         self._metric = policy.metric
         self._notices = notices
+        self._takes_reports: bool | None = None
         self.trial_id = str(getattr(trial, "number", ""))
 
     def send(self, row: Mapping[str, Any], step: int, **extra: Any) -> None:  # noqa: ARG002
@@ -59,7 +60,7 @@ class OptunaSession:
             return
         guard = self._guard()
         if guard is None:
-            self._trial.report(value, step)
+            self._report(value, step)
             return
         guard.report(self._trial, value, step, **self._signals(row))
         if guard.should_prune(self._trial):
@@ -76,7 +77,7 @@ class OptunaSession:
 
         value = None if step is None else self._value(row)
         if value is not None and step is not None:
-            self._trial.report(value, step)
+            self._report(value, step)
         guard = self._guard()
         if guard is not None:
             guard.cut(self._trial, record)
@@ -100,6 +101,14 @@ class OptunaSession:
         """Return the study's GuardPruner, or None."""
         pruner = getattr(getattr(self._trial, "study", None), "pruner", None)
         return pruner if hasattr(pruner, "cut") else None
+
+    def _report(self, value: float, step: int) -> None:
+        """Pass the objective on; a study with several objectives takes no reports."""
+        if self._takes_reports is None:
+            study = getattr(self._trial, "study", None)
+            self._takes_reports = len(getattr(study, "directions", ())) <= 1
+        if self._takes_reports:
+            self._trial.report(value, step)
 
     def _value(self, row: Mapping[str, Any]) -> float | None:
         value = to_number(lookup(row, self._metric))

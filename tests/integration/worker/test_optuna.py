@@ -190,3 +190,22 @@ def test_a_fixed_trial_is_guarded_too() -> None:
     guard.report({"val_loss": 1.0})
     with pytest.raises(optuna.TrialPruned):
         guard.step(float("nan"))
+
+
+@pytest.mark.parametrize(
+    "pruner", [GUARD, optuna.pruners.NopPruner()], ids=["guard", "foreign"]
+)
+def test_several_objectives_are_guarded_without_reports(
+    storage: Any, pruner: Any
+) -> None:
+    """Optuna takes no reports of such a trial; it is cut all the same."""
+    taken: list[int] = []
+    study = optuna.create_study(
+        storage=storage, pruner=pruner, directions=["minimize", "minimize"]
+    )
+    train = objective("nan", taken)
+    study.optimize(lambda trial: (train(trial), 1.0), n_trials=1)
+    (trial,) = study.trials
+    assert trial.state == TrialState.PRUNED
+    assert trial.user_attrs["tune_guard/reason"] == "non_finite"
+    assert taken[-1] == 50
