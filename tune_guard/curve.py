@@ -157,6 +157,10 @@ class Curve:
         """Return the median level of the newest buckets."""
         return median(self.levels[-buckets:])
 
+    def noise(self, buckets: int) -> float:
+        """Return how far the best of the newest buckets lies above their middle."""
+        return max(0.0, self.top(buckets) - self.middle(buckets))
+
     def low(self, buckets: int) -> float:
         """Return the lowest level of the newest buckets."""
         return min(self.levels[-buckets:])

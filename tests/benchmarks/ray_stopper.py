@@ -29,38 +29,39 @@ MANY = 10_000
 Trials = dict[str, list[dict[str, Any]]]
 
 
+def row(
+    trial_id: str, step: int, noise: random.Random, *, metric_only: bool = False
+) -> dict[str, Any]:
+    """Return the row of a healthy trial, as Ray hands it to a stopper."""
+    loss = 2.0 / step + noise.random() * 0.05
+    signals = {} if metric_only else {"grad_norm": 1.0 + noise.random(), "lr": 1e-3}
+    return {
+        "loss": loss,
+        **signals,
+        "timestamp": 1_700_000_000 + step,
+        "checkpoint_dir_name": None,
+        "done": False,
+        "training_iteration": step,
+        "trial_id": trial_id,
+        "date": "2026-01-01_00-00-00",
+        "time_this_iter_s": 0.1,
+        "time_total_s": 0.1 * step,
+        "pid": 4242,
+        "hostname": "node",
+        "node_ip": "127.0.0.1",
+        "config": {"lr": 1e-3, "width": 64},
+        "time_since_restore": 0.1 * step,
+        "iterations_since_restore": step,
+    }
+
+
 def results(
     trial_id: str, seed: int, *, metric_only: bool = False
 ) -> list[dict[str, Any]]:
-    """Return the rows of a healthy trial, as Ray hands them to a stopper."""
+    """Return the rows of one trial."""
     noise = random.Random(seed)
-
-    def signals() -> dict[str, float]:
-        if metric_only:
-            return {}
-        return {"grad_norm": 1.0 + noise.random(), "lr": 1e-3}
-
-    return [
-        {
-            "loss": 2.0 / step + noise.random() * 0.05,
-            **signals(),
-            "timestamp": 1_700_000_000 + step,
-            "checkpoint_dir_name": None,
-            "done": False,
-            "training_iteration": step,
-            "trial_id": trial_id,
-            "date": "2026-01-01_00-00-00",
-            "time_this_iter_s": 0.1,
-            "time_total_s": 0.1 * step,
-            "pid": 4242,
-            "hostname": "node",
-            "node_ip": "127.0.0.1",
-            "config": {"lr": 1e-3, "width": 64},
-            "time_since_restore": 0.1 * step,
-            "iterations_since_restore": step,
-        }
-        for step in range(1, STEPS + 1)
-    ]
+    steps = range(1, STEPS + 1)
+    return [row(trial_id, step, noise, metric_only=metric_only) for step in steps]
 
 
 def seconds(stop: Callable[[str, dict[str, Any]], Any], trials: Trials) -> float:

@@ -49,20 +49,14 @@ def _train(config: dict[str, Any]) -> None:
 
 
 def _ray(disk: Path, how: str) -> list[Any]:
-    import ray
     from ray import tune
 
+    from tests.faults.processes import start_ray
     from tests.faults.trials import POLICY
     from tune_guard import load_sweep
     from tune_guard.ray import GuardCallback, GuardStopper
 
-    ray.init(
-        address="local",
-        num_cpus=1,
-        include_dashboard=False,
-        logging_level="CRITICAL",
-        log_to_driver=False,
-    )
+    start_ray(num_cpus=1, address="local")
     space = {"fate": tune.grid_search(["healthy", "nan"]), "disk": str(disk)}
     tune.Tuner(
         _train,

@@ -26,17 +26,10 @@ def main(folder: Path) -> None:
     """Run the sweep and print what is recorded of it."""
     settings = {"usage_threshold": threshold(), "monitor_refresh_ms": 100}
     os.environ |= {f"RAY_memory_{name}": str(v) for name, v in settings.items()}
-    import ray
-
+    from tests.faults.processes import start_ray
     from tests.faults.ray_faults import recorded, sweep
 
-    ray.init(
-        address="local",
-        num_cpus=1,
-        include_dashboard=False,
-        logging_level="CRITICAL",
-        log_to_driver=False,
-    )
+    start_ray(num_cpus=1, address="local")
     sweep(folder, {"host_memory": None})
     found = recorded(str(folder / "sweep"))
     print(json.dumps([[trial, *verdict] for trial, verdict in found]))

@@ -35,6 +35,19 @@ def started(*command: str, cwd: Path | None = None) -> Iterator[subprocess.Popen
         process.communicate()
 
 
+def start_ray(num_cpus: int, **more: Any) -> None:
+    """Start Ray in this process, silent: what fails here fails on purpose."""
+    import ray
+
+    ray.init(
+        num_cpus=num_cpus,
+        include_dashboard=False,
+        logging_level="CRITICAL",
+        log_to_driver=False,
+        **more,
+    )
+
+
 def module(name: str, *words: str) -> list[str]:
     """Return the command that runs a module of the tests."""
     return [sys.executable, "-m", f"tests.{name}", *words]

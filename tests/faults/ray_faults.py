@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.faults.ledger import Count, Verdict, compare
 from tests.faults.trials import COUNTING, POLICY, train
+from tests.integration.ray.support import takes_over_at_4
 from tune_guard import Policy, load_sweep
 
 STUB = Path(__file__).parents[1] / "integration" / "worker" / "nvml" / "stub.c"
@@ -136,16 +137,7 @@ def _starts(folder: Path, fate: str) -> int:
 
 def exploited(folder: Path) -> Count:
     """Under PBT a trial takes over another's weights, and is judged anew from there."""
-    from ray.tune.schedulers import PopulationBasedTraining
-
-    scheduler = PopulationBasedTraining(
-        time_attr="training_iteration",
-        perturbation_interval=4,
-        hyperparam_mutations={"lr": [0.1, 0.2]},
-        quantile_fraction=0.5,
-        resample_probability=1.0,
-        synch=True,
-    )
+    scheduler = takes_over_at_4()
     run(
         folder,
         ["a", "bbbbbb"],

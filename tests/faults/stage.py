@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.faults.catalogue import Run
 from tests.faults.ledger import Count
+from tests.faults.processes import start_ray
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {
@@ -28,8 +29,6 @@ def set_up() -> None:
 
     Ray's own processes write to the same output; they get none.
     """
-    import ray
-
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
@@ -40,12 +39,7 @@ def set_up() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for number in (1, 2):
         os.dup2(nowhere, number)
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        logging_level="CRITICAL",
-        log_to_driver=False,
-    )
+    start_ray(num_cpus=2)
 
 
 def say(line: str) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optuna.exceptions import UpdateFinishedTrialError
 
+from tune_guard import fallback_file
 from tune_guard.optuna import _engine
 from tune_guard.optuna.notes import write_note
 from tune_guard.record import (
@@ -176,21 +176,11 @@ def _append(study: Study, line: str) -> Path | None:
         try:
             path = place(study)
             if path is not None:
-                _append_to(path, line)
+                fallback_file.append(path, line)
                 return path
         except (OSError, RuntimeError):
             continue
     return None
-
-
-def _append_to(path: Path, line: str) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
-    try:
-        # One write of one line: several workers may append at once.
-        os.write(file, line.encode())
-    finally:
-        os.close(file)
 
 
 def _beside(study: Study) -> Path | None:

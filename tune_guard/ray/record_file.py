@@ -6,11 +6,11 @@ at most; a driver that is killed in between would lose the reason.
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tune_guard import fallback_file
 from tune_guard.record import FALLBACK_FOLDER, FALLBACK_SUFFIX, RECORD_FILE, to_json
 
 if TYPE_CHECKING:
@@ -119,25 +119,15 @@ def _write_beside_logs(trial: Trial, text: str) -> Path | None:
         return None
 
 
-def _append_to(path: Path, text: str) -> None:
-    """Append to a file of this user alone."""
-    file = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
-    try:
-        os.write(file, text.encode())
-    finally:
-        os.close(file)
-
-
 def _append_nearby(trial: Trial, text: str) -> Path | None:
     """Append a line below the working directory, or else the home directory."""
     storage: Any = trial.storage
     name = f"{storage.experiment_dir_name}{FALLBACK_SUFFIX}"
     for find in (Path.cwd, Path.home):
         try:
-            folder = find() / FALLBACK_FOLDER
-            folder.mkdir(mode=0o700, exist_ok=True)
-            _append_to(folder / name, text)
+            path = find() / FALLBACK_FOLDER / name
+            fallback_file.append(path, text)
         except (OSError, RuntimeError):
             continue
-        return folder / name
+        return path
     return None

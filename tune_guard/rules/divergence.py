@@ -240,11 +240,10 @@ class _DivergenceDetector(Detector):
         )
 
     def _noise(self, window: int) -> float:
-        """Return how far the best reading lies above the middle one; 0 on a reward."""
+        """Return the noise that the margin is made of; 0 on a reward."""
         if steady_by_name(self.context.metric) is False:
             return 0.0
-        curve = self.context.curve
-        return max(0.0, curve.top(window) - curve.middle(window))
+        return self.context.curve.noise(window)
 
     def _back_at_start(self, observation: Observation) -> Finding | None:
         context, rule = self.context, self.rule

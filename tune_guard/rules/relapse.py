@@ -93,8 +93,7 @@ class _RelapseDetector(Detector):
         if not window:
             return None
         top = curve.top(window)
-        noise = max(0.0, top - curve.middle(window))
-        if top + self.rule.margin * noise >= held:
+        if top + self.rule.margin * curve.noise(window) >= held:
             return None
         return self._found(observation, held, top)
 

@@ -25,6 +25,7 @@ from ray.tune.registry import register_trainable
 from ray.tune.stopper import NoopStopper, Stopper
 from ray.tune.utils.serialization import TuneFunctionEncoder
 
+from tests.benchmarks.ray_stopper import row
 from tests.benchmarks.scale.limits import Limits
 from tune_guard import Policy
 from tune_guard.ray import GuardCallback, GuardStopper
@@ -61,18 +62,18 @@ class Simulation:
                 self.callback.on_trial_start(0, self.trials, trial)
             for step in range(1, results + 1):
                 for trial, noise in zip(together, noises, strict=True):
-                    yield self._result(trial, _row(trial, step, noise))
+                    yield self._result(trial, row(trial.trial_id, step, noise))
             for trial in together:
                 trial.set_status(Trial.TERMINATED)
                 self.callback.on_trial_complete(0, self.trials, trial)
 
-    def _result(self, trial: Trial, row: dict[str, Any]) -> float:
+    def _result(self, trial: Trial, result: dict[str, Any]) -> float:
         began_ns = time.thread_time_ns()
-        self.stopper(trial.trial_id, row)
-        self.callback.on_trial_result(0, self.trials, trial, row)
+        self.stopper(trial.trial_id, result)
+        self.callback.on_trial_result(0, self.trials, trial, result)
         self.callback.on_step_end(0, self.trials)
         took_s = (time.thread_time_ns() - began_ns) / 1e9
-        trial.run_metadata.last_result = row
+        trial.run_metadata.last_result = result
         return took_s
 
     def snapshots(self) -> tuple[float, float]:
@@ -99,29 +100,6 @@ class Simulation:
             self.controller._mark_trial_to_checkpoint(trial)
         self.controller._stopper = stopper
         return _seconds(self.controller.save_to_dir)
-
-
-def _row(trial: Trial, step: int, noise: random.Random) -> dict[str, Any]:
-    """Return the row of a healthy trial, as Ray hands it to a stopper."""
-    return {
-        "loss": 2.0 / step + noise.random() * 0.05,
-        "grad_norm": 1.0 + noise.random(),
-        "lr": 1e-3,
-        "timestamp": 1_700_000_000 + step,
-        "checkpoint_dir_name": None,
-        "done": False,
-        "training_iteration": step,
-        "trial_id": trial.trial_id,
-        "date": "2026-01-01_00-00-00",
-        "time_this_iter_s": 0.1,
-        "time_total_s": 0.1 * step,
-        "pid": 4242,
-        "hostname": "node",
-        "node_ip": "127.0.0.1",
-        "config": {"lr": 1e-3, "width": 64},
-        "time_since_restore": 0.1 * step,
-        "iterations_since_restore": step,
-    }
 
 
 def _seconds(do: Any) -> float:

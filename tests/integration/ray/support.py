@@ -75,3 +75,17 @@ def reason(result: Any) -> tuple[str, str]:
     assert json.loads(row["detail"])["outcome"] == outcome
     assert row["reason"] == content["tune_guard/reason"]
     return outcome, row["reason"]
+
+
+def takes_over_at_4() -> Any:
+    """Return PBT under which the worse of two trials takes over at iteration 4."""
+    from ray.tune.schedulers import PopulationBasedTraining
+
+    return PopulationBasedTraining(
+        time_attr="training_iteration",
+        perturbation_interval=4,
+        hyperparam_mutations={"lr": [0.1, 0.2]},
+        quantile_fraction=0.5,
+        resample_probability=1.0,
+        synch=True,
+    )

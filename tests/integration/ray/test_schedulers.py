@@ -17,6 +17,7 @@ from tests.integration.ray.support import (
     reason,
     rows_of,
     stored,
+    takes_over_at_4,
 )
 from tune_guard import Policy
 from tune_guard.policy import DEFAULT
@@ -111,19 +112,11 @@ def test_a_trial_cut_while_paused_has_its_reason(sweep: Any, train: Any) -> None
 def exploited(sweep: Any, train: Any) -> dict[str, Any]:
     """Return the results of two trials of which one takes over the other's weights."""
     from ray import tune
-    from ray.tune.schedulers import PopulationBasedTraining
 
     from tune_guard.ray import GuardCallback, GuardStopper
 
     policy = Policy.default("loss", "min", rules=(*DEFAULT, CountTo(n=7)))
-    scheduler = PopulationBasedTraining(
-        time_attr="training_iteration",
-        perturbation_interval=4,
-        hyperparam_mutations={"lr": [0.1, 0.2]},
-        quantile_fraction=0.5,
-        resample_probability=1.0,
-        synch=True,
-    )
+    scheduler = takes_over_at_4()
     grid = sweep(
         train,
         [],
