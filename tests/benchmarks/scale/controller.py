@@ -108,7 +108,7 @@ def _seconds(do: Any) -> float:
     return time.process_time() - began_s
 
 
-def measure(limits: Limits, trials: int = 10_000, results: int = 100) -> None:
+def measure(limits: Limits, trials: int = 157 * CONCURRENT, results: int = 100) -> None:
     """Run all of it and note the figures against their limits."""
     register_trainable("nothing", lambda config: None)
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
