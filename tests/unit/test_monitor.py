@@ -77,9 +77,6 @@ class _MachineProbeDetector(_ProbeDetector):
     __slots__ = ()
     machine_bound = True
 
-    def _state_slots(self) -> list[str]:
-        return ["steps"]
-
 
 class Unprintable(Exception):  # noqa: N818 - what matters is that it cannot be shown
     """An error that cannot be shown."""

@@ -118,7 +118,7 @@ class Rule:
 class Detector:
     """One rule's state for one trial.
 
-    Subclasses name their state in ``__slots__``; a slot with a leading underscore
+    Every subclass names its state in ``__slots__``; a slot with a leading underscore
     is derived from the rule and not stored. Every other holds a number, a flag, a
     text, None, a list or deque of numbers, or a window, so that the state can be
     stored as plain values and compared after a restart.
@@ -128,6 +128,26 @@ class Detector:
 
     machine_bound: ClassVar[bool] = False
     """Whether the state describes the machine: it starts anew with an attempt."""
+
+    _state_slots: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        """Work out once what is stored, as snapshots ask for every trial.
+
+        Raises:
+            ConfigError: If the class does not name its state.
+        """
+        super().__init_subclass__()
+        own = cls.__dict__.get("__slots__")
+        if own is None:
+            msg = (
+                f"`{cls.__qualname__}` must name its state in `__slots__`, or a restart"
+                ' would lose it. Write __slots__ = ("count",); `()` where it has none.'
+            )
+            raise ConfigError(msg)
+        own = (own,) if isinstance(own, str) else tuple(own)
+        stored = (name for name in own if not name.startswith("_"))
+        cls._state_slots = (*cls._state_slots, *stored)
 
     def __init__(self, rule: Rule, context: Context) -> None:
         self.rule: Any = rule
@@ -149,7 +169,7 @@ class Detector:
 
     def state(self) -> list[Any]:
         """Return the state as plain values, in the order of ``__slots__``."""
-        return [_stored(getattr(self, name)) for name in self._state_slots()]
+        return [_stored(getattr(self, name)) for name in self._state_slots]
 
     def restore(self, state: list[Any]) -> None:
         """Take over a state that :meth:`state` returned.
@@ -157,15 +177,12 @@ class Detector:
         Raises:
             ValueError: If it is the state of another kind of detector.
         """
-        names = self._state_slots()
+        names = self._state_slots
         if len(state) != len(names):
             msg = f"{len(state)} values for {len(names)} slots"
             raise ValueError(msg)
         for name, value in zip(names, state, strict=True):
             setattr(self, name, _restored(getattr(self, name), value))
-
-    def _state_slots(self) -> list[str]:
-        return [name for name in self.__slots__ if not name.startswith("_")]
 
     def finding(
         self,
