@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from tune_guard.exceptions import did_you_mean
 from tune_guard.notices import Notices
-from tune_guard.observation import SIGNALS, Keys, Observation, flat_keys, lookup
+from tune_guard.observation import (
+    Keys,
+    Observation,
+    aliases_of,
+    flat_keys,
+    lookup,
+)
 
 if TYPE_CHECKING:
     from tune_guard.policy import Policy
 
+_USUAL = aliases_of(Keys())
 _REPORTS_UNTIL_INACTIVE = 5
 _REPORTS_UNTIL_MISSING = 10
 
@@ -124,9 +131,7 @@ def _named_keys(policy: Policy) -> dict[str, str]:
     keys = {"metric": policy.metric}
     if policy.fresh_key is not None:
         keys["fresh_key"] = policy.fresh_key
-    usual = Keys()
-    for signal in SIGNALS:
-        aliases = policy.keys.aliases(signal)
-        if aliases and aliases != usual.aliases(signal):
+    for signal, aliases in aliases_of(policy.keys).items():
+        if aliases != _USUAL.get(signal):
             keys[signal] = aliases[0]
     return keys | {key: key for key in policy.extra_keys()}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from tune_guard.exceptions import ConfigError, did_you_mean
@@ -67,12 +69,24 @@ class Keys:
 
     def aliases(self, signal: str) -> tuple[str, ...]:
         """Return the keys of ``signal``, in the order in which they are tried."""
-        keys = getattr(self, signal)
-        keys = (keys,) if isinstance(keys, str) else tuple(keys)
-        return tuple(key.strip() for key in keys)
+        return aliases_of(self).get(signal, ())
 
 
 SIGNALS = tuple(f.name for f in dataclasses.fields(Keys))
+
+
+@functools.lru_cache(maxsize=64)
+def aliases_of(keys: Keys) -> Mapping[str, tuple[str, ...]]:
+    """Return the keys of each signal that is watched; every trial of a sweep asks."""
+    found = {}
+    for signal in SIGNALS:
+        named = getattr(keys, signal)
+        named = (named,) if isinstance(named, str) else named
+        if named:
+            found[signal] = tuple(key.strip() for key in named)
+    return MappingProxyType(found)
+
+
 FLAGS = frozenset({"step_skipped", "gpu_lost"})
 
 

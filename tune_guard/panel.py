@@ -66,17 +66,14 @@ class Panel:
         if self._awaited and not self._awaited.isdisjoint(observation.__dict__):
             self._wake_for(observation.__dict__)
         found: list[Finding] = []
-        failed: list[str] = []
         for rule_id, update in self._awake:
             try:
                 finding = update(observation)
                 if finding is not None:
                     found.append(_well_formed(finding))
             except Exception as error:  # noqa: BLE001 - a rule's bug must not end a sweep
-                failed.append(rule_id)
+                self._drop(rule_id)  # makes a new list: this one is walked to its end
                 self._name_failed(rule_id, error)
-        for rule_id in failed:
-            self._drop(rule_id)
         return found
 
     def _wake_for(self, signals: Container[str]) -> None:
@@ -107,8 +104,12 @@ class Panel:
         self._call_up()
 
     def state(self) -> dict[str, list[Any]]:
-        """Return every rule's state as plain values."""
-        return {name: detector.state() for name, detector in self.detectors.items()}
+        """Return as plain values the state of every rule that has seen something."""
+        return {
+            rule_id: detector.state()
+            for rule_id, detector in self.detectors.items()
+            if rule_id not in self._asleep
+        }
 
     def restore(self, stored: Mapping[str, Any]) -> Exception | None:
         """Take over a state; return why a rule's part could not be read, if so.

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from tune_guard.notices import Notices
 from tune_guard.observation import (
     FLAGS,
-    SIGNALS,
     Keys,
     Observation,
+    aliases_of,
     flat_keys,
     lookup,
     to_flag,
@@ -28,19 +28,27 @@ _NO_RESULTS = ("config", "tune_guard")
 
 
 class _Place(NamedTuple):
-    """Where a signal may lie in reports of one shape."""
+    """Where a signal may lie in reports of one shape: nested, or else flat."""
 
     signal: str
     key: Any
     nested: tuple[str, ...]
-    is_number: bool
-    convert: Callable[[object], Any]
 
 
 class _Plan(NamedTuple):
-    """Where to look in reports of one shape: signals, and other losses."""
+    """Where to look in reports of one shape.
 
-    places: list[_Place]
+    Args:
+        numbers: Signals that are no flags and can lie under one flat key only.
+            Nearly every signal is one; they are read in the shortest way.
+
+        others: The other signals.
+
+        losses: Keys of other losses.
+    """
+
+    numbers: list[tuple[str, Any]]
+    others: list[_Place]
     losses: list[str]
 
 
@@ -64,13 +72,13 @@ class ReportReader:
         self, metric: str, keys: Keys, extra: Iterable[str], notices: Notices
     ) -> None:
         self.wanted: dict[str, tuple[str, ...]] = {"metric": (metric.strip(),)}
-        self.wanted |= {s: keys.aliases(s) for s in SIGNALS if keys.aliases(s)}
+        self.wanted |= aliases_of(keys)
         self.extra = tuple(sorted(set(extra)))
         self.names = {signal: aliases[0] for signal, aliases in self.wanted.items()}
         self._notices = notices
         self._plans: dict[tuple[Any, ...], _Plan] = {}
         self._shape: tuple[Any, ...] = ()
-        self._newest = _Plan([], [])
+        self._newest = _Plan([], [], [])
 
     def read(self, step: int, report: Mapping[str, Any]) -> Observation:
         """Return what ``report`` says at ``step``."""
@@ -80,32 +88,39 @@ class ReportReader:
         else:
             plan = self._plans.get(shape) or self._plan(shape, report)
             self._shape, self._newest = shape, plan
-        fields: dict[str, Any] = {"step": step}
-        for signal, key, nested, is_number, convert in plan.places:
-            raw = self._nested(signal, nested, report) if nested else None
-            if raw is None and key is not None:
-                raw = report[key]
-            if type(raw) is float and is_number:
+        observation = object.__new__(Observation)
+        fields = observation.__dict__
+        fields["step"] = step
+        for signal, key in plan.numbers:
+            raw = report[key]
+            if type(raw) is float:
                 fields[signal] = raw
             elif raw is not None:
-                value = convert(raw)
-                if value is None:
-                    self._unusable(self.names[signal], raw)
-                else:
-                    fields[signal] = value
+                self._convert(signal, raw, fields)
+        for signal, key, nested in plan.others:
+            raw = self._nested(signal, nested, report)
+            if raw is None and key is not None:
+                raw = report[key]
+            if raw is not None:
+                self._convert(signal, raw, fields)
         if plan.losses:
             fields["losses"] = [(k, to_number(lookup(report, k))) for k in plan.losses]
         if self.extra:
             self._read_extra(report, fields)
-        observation = object.__new__(Observation)
-        observation.__dict__.update(fields)
         return observation
+
+    def _convert(self, signal: str, raw: object, fields: dict[str, Any]) -> None:
+        value = _CONVERT.get(signal, to_number)(raw)
+        if value is None:
+            self._unusable(self.names[signal], raw)
+        else:
+            fields[signal] = value
 
     def _plan(self, shape: tuple[Any, ...], report: Mapping[str, Any]) -> _Plan:
         """Find each signal's flat key, and the keys before it that may be nested."""
         tidy = {key.strip(): key for key in shape if isinstance(key, str)}
         tidy |= {key: key for key in shape if isinstance(key, str)}
-        places = []
+        numbers, others = [], []
         for signal, aliases in self.wanted.items():
             flat, nested = None, []
             for alias in aliases:
@@ -115,10 +130,11 @@ class ReportReader:
                     break
                 if any(folder in tidy for folder in _folders(alias)):
                     nested.append(alias)
-            if flat is not None or nested:
-                is_number, convert = signal not in FLAGS, _converter(signal)
-                places.append(_Place(signal, flat, tuple(nested), is_number, convert))
-        plan = _Plan(places, self._other_losses(report))
+            if nested or (flat is not None and signal in FLAGS):
+                others.append(_Place(signal, flat, tuple(nested)))
+            elif flat is not None:
+                numbers.append((signal, flat))
+        plan = _Plan(numbers, others, self._other_losses(report))
         if len(self._plans) < _MOST_PLANS:
             self._plans[shape] = plan
         return plan
@@ -171,7 +187,7 @@ def _folders(key: str) -> list[str]:
     return ["/".join(parts[:i]) for i in range(1, len(parts))]
 
 
-def _converter(signal: str) -> Callable[[object], Any]:
-    if signal in FLAGS:
-        return to_flag
-    return to_largest if signal == "lr" else to_number
+_CONVERT: Mapping[str, Callable[[object], Any]] = {
+    "lr": to_largest,
+    **dict.fromkeys(FLAGS, to_flag),
+}

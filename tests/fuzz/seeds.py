@@ -89,12 +89,14 @@ def states() -> list[bytes]:
     kept = watched(rules, eventful(3)[:40])
     kept.keyframe()
     found.append(state_as_json(kept.state()))
+    trials = {"t": {"monitor": found[2], "config": "0" * 16}}
     stopper = {
         "version": 1,
         "policy": {"exact": "", "yaml": Policy.default("score", "min").to_yaml()},
         "step_key": "training_iteration",
         "notices": {"a": "b"},
-        "trials": {"t": {"monitor": found[2], "config": "0" * 16}},
+        "awake": trials,
+        "asleep": {"s": trials["t"]},
         "attempts": {"u": 2},
         "peers": peers_state(),
     }

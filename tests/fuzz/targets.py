@@ -122,17 +122,19 @@ def _monitor_state(data: bytes) -> None:
     assert size < 2 * len(data) + 32_768, f"a state of {size} bytes"
 
 
+def _squeezed(trial: object) -> bytes:
+    return zlib.compress(pickle.dumps(trial), 1)
+
+
 def _stopper_state(data: bytes) -> None:
     """What Ray unpickles with an experiment: the parts are ours to check."""
     from tune_guard.ray import GuardStopper
 
     stored = _state(data)
-    if isinstance(stored, dict) and isinstance(stored.get("trials"), dict):
-        packed = {
-            name: zlib.compress(pickle.dumps(trial), 1)
-            for name, trial in stored["trials"].items()
-        }
-        stored = {**stored, "trials": packed}
+    for key, pack in (("awake", pickle.dumps), ("asleep", _squeezed)):
+        if isinstance(stored, dict) and isinstance(stored.get(key), dict):
+            packed = {name: pack(trial) for name, trial in stored[key].items()}
+            stored = {**stored, key: packed}
     stopper = GuardStopper.__new__(GuardStopper)
     stopper.__setstate__(stored)
     for step in range(1, 4):

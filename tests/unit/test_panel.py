@@ -80,11 +80,20 @@ def test_a_restored_rule_is_awake_if_it_had_seen_anything() -> None:
 
 
 def test_a_restored_rule_that_had_seen_nothing_sleeps_on() -> None:
-    """Its state is that of the start."""
-    second = panel(OnHumidity())
-    assert second.restore(panel(OnHumidity()).state()) is None
-    second.findings(seen(3))
-    assert steps(second) == []
+    """Also where its state was stored nevertheless: it is that of the start."""
+    for stored in (panel(OnHumidity()).state(), {"on_humidity": [[]]}):
+        second = panel(OnHumidity())
+        assert second.restore(stored) is None
+        second.findings(seen(3))
+        assert steps(second) == []
+
+
+def test_only_what_has_seen_something_is_stored() -> None:
+    """Most trainings report no telemetry: its rules would fill every state."""
+    watched = panel(OnHumidity())
+    assert watched.state() == {}
+    watched.findings(seen(1, gpu_temperature_celsius=60.0))
+    assert watched.state() == {"on_humidity": [[1]]}
 
 
 def test_a_new_machine_starts_a_rule_anew_and_it_is_still_shown_all() -> None:

@@ -58,19 +58,27 @@ class OpenTrial:
         self.config = config
 
     def packed(self) -> bytes:
-        """Return everything that decides later verdicts, small and as plain values."""
-        state = {"monitor": self.monitor.state(), "config": self.config}
-        return zlib.compress(pickle.dumps(state), level=1)
+        """Return everything that decides later verdicts, as plain values."""
+        return pickle.dumps({"monitor": self.monitor.state(), "config": self.config})
 
 
 class _Sleeper:
-    """A trial that was not heard of for long, or comes from another process."""
+    """A trial that was not heard of for long, or comes from another process.
+
+    There may be thousands, and they sleep long: it pays to compress them. Those
+    awake change with each row, and a snapshot takes them as they are.
+    """
 
     __slots__ = ("data", "row")
 
     def __init__(self, data: bytes, row: dict[str, Any] | None = None) -> None:
         self.data = data
         self.row = row
+
+    @classmethod
+    def of(cls, packed: bytes, row: dict[str, Any] | None = None) -> _Sleeper:
+        """Lay a packed trial to sleep."""
+        return cls(zlib.compress(packed, level=1), row)
 
 
 class OpenTrials:
@@ -166,7 +174,7 @@ class OpenTrials:
                 self.awake[trial_id] = trial
             else:
                 _release(trial.row)
-                self._asleep[trial_id] = _Sleeper(trial.packed(), trial.row)
+                self._asleep[trial_id] = _Sleeper.of(trial.packed(), trial.row)
         for trial_id in list(islice(self._asleep, LOOKED_AT)):
             sleeper = self._asleep.pop(trial_id)
             if not has_ended(sleeper.row):
@@ -177,18 +185,21 @@ class OpenTrials:
         asleep = {trial_id: sleeper.data for trial_id, sleeper in self._asleep.items()}
         awake = {trial_id: trial.packed() for trial_id, trial in self.awake.items()}
         return {
-            "trials": {**asleep, **awake},
+            "awake": awake,
+            "asleep": asleep,
             "attempts": dict(self._attempts),
             "peers": self.peers.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over a state; its trials wake up when they are heard of."""
-        trials, attempts = state["trials"], state["attempts"]
+        awake, asleep, attempts = state["awake"], state["asleep"], state["attempts"]
         if "peers" in state:
             self.peers.restore(state["peers"])
         self._attempts = {str(key): int(n) for key, n in attempts.items()}
-        self._asleep = {str(key): _Sleeper(bytes(data)) for key, data in trials.items()}
+        self._asleep = {str(key): _Sleeper(bytes(data)) for key, data in asleep.items()}
+        for key, packed in awake.items():
+            self._asleep[str(key)] = _Sleeper.of(bytes(packed))
 
 
 def _release(row: dict[str, Any] | None) -> None:

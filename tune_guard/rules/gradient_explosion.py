@@ -166,8 +166,11 @@ class _NormDetector(Detector):
         limit = self.limit
         if norm > limit:
             return self._spike(norm, limit, observation)
-        self._accept(norm)
-        self.spikes = (self.spikes << 1) & self._mask
+        self.accepted.add(norm)
+        if norm > self.high_water:  # noqa: PLR1730 - twice as fast as max()
+            self.high_water = norm
+        if self.spikes:
+            self.spikes = (self.spikes << 1) & self._mask
         return None
 
     def margin(self) -> float | None:
@@ -180,11 +183,6 @@ class _NormDetector(Detector):
         if len(accepted.values) < self._needed or not accepted.median > 0.0:
             return self._limit
         return min(self._limit, self._factor * accepted.median)
-
-    def _accept(self, norm: float) -> None:
-        self.accepted.add(norm)
-        if norm > self.high_water:  # noqa: PLR1730 - twice as fast as max()
-            self.high_water = norm
 
     def _spike(
         self, norm: float, limit: float, observation: Observation
@@ -204,7 +202,9 @@ class _NormDetector(Detector):
         )
         holds = first_standing(self.rule.holds, observation, seen)
         if holds:
-            self._accept(min(norm, limit))
+            accepted = min(norm, limit)
+            self.accepted.add(accepted)
+            self.high_water = max(self.high_water, accepted)
         return self._found(limit, seen, holds, observation)
 
     def _note_score(self, observation: Observation) -> None:

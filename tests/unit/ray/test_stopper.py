@@ -479,11 +479,27 @@ def test_one_trial_whose_state_is_damaged_starts_anew_alone() -> None:
     for name in ("a", "b"):
         cut_at(stopper, [row(1), row(2)], trial=name)
     state = stopper.__getstate__()
-    state["trials"]["a"] = b"damaged"
+    state["awake"]["a"] = b"damaged"
     again = GuardStopper.__new__(GuardStopper)
     again.__setstate__(state)
     assert cut_at(again, [row(n) for n in range(3, 9)], trial="a") == 6
     assert cut_at(again, [row(n) for n in range(3, 9)], trial="b") == 4
+
+
+def test_a_state_holds_what_sleeps_and_what_is_awake(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both go on where they were, also when the next snapshot is read."""
+    monkeypatch.setattr("tune_guard.ray.open_trials._MOST_AWAKE", 2)
+    stopper = counting(4)
+    for name in ("a", "b", "c"):
+        cut_at(stopper, [row(1), row(2)], trial=name)
+    state = stopper.__getstate__()
+    assert set(state["asleep"]) | set(state["awake"]) == {"a", "b", "c"}
+    assert len(state["asleep"]) == 1
+    again = reread(reread(stopper))
+    for name in ("a", "b", "c"):
+        assert cut_at(again, [row(n) for n in range(3, 9)], trial=name) == 4
 
 
 def test_the_state_names_no_class_that_may_move() -> None:
