@@ -7,7 +7,7 @@ from itertools import chain, pairwise
 from statistics import median
 from typing import Any
 
-from tune_guard.observation import is_real, is_whole
+from tune_guard.coercion import is_real, is_whole
 
 _MOST_BUCKETS = 64
 _RECENT = 5

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from tune_guard.observation import SIGNALS, Keys, lookup, to_number
+from tune_guard.coercion import to_number
+from tune_guard.nested_keys import lookup
+from tune_guard.observation import SIGNALS, Keys
 from tune_guard.record import StopRecord
 
 GPU_SIGNALS = tuple(signal for signal in SIGNALS if signal.startswith("gpu_"))

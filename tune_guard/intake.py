@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tune_guard.coercion import to_number, to_step
 from tune_guard.exceptions import brief
 from tune_guard.key_watch import KeyWatch
+from tune_guard.nested_keys import lookup
 from tune_guard.notices import Notices
-from tune_guard.observation import Observation, lookup, to_number, to_step
+from tune_guard.observation import Observation
 from tune_guard.reader import ReportReader
 
 if TYPE_CHECKING:

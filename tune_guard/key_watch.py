@@ -6,14 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tune_guard.exceptions import did_you_mean
+from tune_guard.nested_keys import flat_keys, lookup
 from tune_guard.notices import Notices
-from tune_guard.observation import (
-    Keys,
-    Observation,
-    aliases_of,
-    flat_keys,
-    lookup,
-)
+from tune_guard.observation import Keys, Observation, aliases_of
 
 if TYPE_CHECKING:
     from tune_guard.policy import Policy

@@ -16,7 +16,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from tune_guard.observation import to_number
+from tune_guard.coercion import to_number
 from tune_guard.policy import Policy
 from tune_guard.worker import TrialGuard
 from tune_guard.worker.settings import policy_for

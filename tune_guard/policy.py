@@ -7,8 +7,10 @@ from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from tune_guard.coercion import to_number
 from tune_guard.exceptions import ConfigError, did_you_mean
-from tune_guard.observation import Keys, lookup, to_number
+from tune_guard.nested_keys import lookup
+from tune_guard.observation import Keys
 from tune_guard.policy_checks import (
     EVERY_RULE,
     check_actions,

@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 
 import yaml
 
+from tune_guard.coercion import to_number
 from tune_guard.exceptions import ConfigError, brief, did_you_mean
-from tune_guard.observation import Keys, check_keys, to_number
+from tune_guard.observation import Keys, check_keys
 from tune_guard.policy import DEFAULT, Policy
 from tune_guard.policy_lines import line_of
 from tune_guard.rules.base import Rule

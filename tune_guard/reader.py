@@ -7,18 +7,10 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from tune_guard.coercion import to_flag, to_largest, to_number
+from tune_guard.nested_keys import flat_keys, lookup
 from tune_guard.notices import Notices
-from tune_guard.observation import (
-    FLAGS,
-    Keys,
-    Observation,
-    aliases_of,
-    flat_keys,
-    lookup,
-    to_flag,
-    to_largest,
-    to_number,
-)
+from tune_guard.observation import FLAGS, Keys, Observation, aliases_of
 
 _MOST_PLANS = 32
 _MOST_LOSSES = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tune_guard.observation import is_real, is_whole
+from tune_guard.coercion import is_real, is_whole
 
 _SAME = 1e-6
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.property.strategies import any_float, json_values
-from tune_guard.observation import to_flag, to_largest, to_number
+from tune_guard.coercion import to_flag, to_largest, to_number
 from tune_guard.record import (
     DETAIL,
     KEYS,

@@ -11,9 +11,9 @@ import pytest
 from tests.streams import eventful
 from tests.unit.evidence.support import Silent, only, watched
 from tune_guard import Monitor, StopRecord
+from tune_guard.coercion import is_real, is_whole, to_largest, to_step
 from tune_guard.curve import Curve
 from tune_guard.evidence.coding import state_of
-from tune_guard.observation import is_real, is_whole, to_largest, to_step
 from tune_guard.peers import Peers
 from tune_guard.record import DETAIL, REASON
 from tune_guard.schedule import Schedule

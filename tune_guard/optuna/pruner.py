@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from optuna.exceptions import TrialPruned
 from optuna.pruners import BasePruner, HyperbandPruner
 
+from tune_guard.coercion import to_number
 from tune_guard.evidence.settings import Evidence, checked
 from tune_guard.exceptions import ConfigError, brief
 from tune_guard.notices import Notices
-from tune_guard.observation import to_number
 from tune_guard.optuna import _engine
 from tune_guard.optuna.judge import Judge
 from tune_guard.optuna.signals import as_step

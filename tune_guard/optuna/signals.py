@@ -7,7 +7,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tune_guard.observation import to_number
+from tune_guard.coercion import to_number
 from tune_guard.optuna import _engine
 from tune_guard.record import Outcome, StopRecord
 from tune_guard.verdict import HEALTHY, Verdict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tune_guard.coercion import to_number
 from tune_guard.events import (
     HealthSample,
     SweepEnded,
@@ -14,7 +15,6 @@ from tune_guard.events import (
     saved_s,
 )
 from tune_guard.listeners import announce, is_on, wants_samples
-from tune_guard.observation import to_number
 from tune_guard.ray import _engine, outcome
 from tune_guard.ray.rows import ITERATION, stamp_of, step_of
 from tune_guard.record import Outcome, StopRecord

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ray.tune import Callback
 
+from tune_guard.coercion import to_number
 from tune_guard.evidence.settings import Evidence, checked
 from tune_guard.notices import Notices
-from tune_guard.observation import to_number
 from tune_guard.policy import Policy
 from tune_guard.ray import _engine, outcome, setup_checks
 from tune_guard.ray import evidence as bundles

@@ -9,9 +9,10 @@ from typing import Any
 
 from ray.tune.stopper import FunctionStopper, Stopper
 
+from tune_guard.coercion import to_number
 from tune_guard.exceptions import ConfigError
+from tune_guard.nested_keys import lookup
 from tune_guard.notices import Notices
-from tune_guard.observation import lookup, to_number
 from tune_guard.ray.rows import (
     DONE,
     RUNNING,

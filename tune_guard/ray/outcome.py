@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tune_guard.observation import lookup, to_number
+from tune_guard.coercion import to_number
+from tune_guard.nested_keys import lookup
 from tune_guard.ray import _engine
 from tune_guard.ray.combine import Combined
 from tune_guard.ray.evidence import newest_evidence

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ray.tune.integration.ray_train import TuneReportCallback
 
+from tune_guard.coercion import to_flag, to_number
+from tune_guard.nested_keys import lookup
 from tune_guard.notices import Notices
-from tune_guard.observation import lookup, to_flag, to_number
 from tune_guard.policy import Policy
 from tune_guard.ray.rows import DONE, TOP, checked_policy, record_in
 

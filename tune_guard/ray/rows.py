@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from tune_guard.coercion import to_number
 from tune_guard.exceptions import ConfigError
-from tune_guard.observation import to_number
 from tune_guard.policy import Policy
 from tune_guard.record import KEYS, StopRecord, to_json
 

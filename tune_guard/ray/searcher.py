@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from ray.tune.search import Searcher
 
+from tune_guard.coercion import to_number
 from tune_guard.exceptions import ConfigError
 from tune_guard.notices import Notices
-from tune_guard.observation import to_number
 from tune_guard.ray import _engine
 from tune_guard.ray.outcome import error_fields
 from tune_guard.record import BLAME, DETAIL, KEYS, REASON, StopRecord, from_json

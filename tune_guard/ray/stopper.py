@@ -10,10 +10,11 @@ from typing import Any
 
 from ray.tune.stopper import Stopper
 
+from tune_guard.coercion import to_number
 from tune_guard.exceptions import ConfigError, did_you_mean
 from tune_guard.monitor import Monitor
+from tune_guard.nested_keys import flat_keys, lookup
 from tune_guard.notices import Notices
-from tune_guard.observation import flat_keys, lookup, to_number
 from tune_guard.policy import Policy
 from tune_guard.ray.open_trials import OpenTrials
 from tune_guard.ray.rows import (

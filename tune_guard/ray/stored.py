@@ -9,7 +9,7 @@ from typing import Any
 
 from ray import cloudpickle
 
-from tune_guard.observation import to_number
+from tune_guard.coercion import to_number
 from tune_guard.policy import Policy
 from tune_guard.record import version
 

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from tune_guard.coercion import is_real
 from tune_guard.curve import Curve
 from tune_guard.exceptions import ConfigError
-from tune_guard.observation import Observation, is_real
+from tune_guard.observation import Observation
 from tune_guard.peers import Peers
 from tune_guard.schedule import Schedule
 from tune_guard.statistics import RobustWindow

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from tune_guard.observation import to_number
+from tune_guard.coercion import to_number
 
 _READY = 0
 """``torch.amp.grad_scaler.OptState.READY``: gradients are still scaled."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tune_guard.coercion import to_number
 from tune_guard.evidence.artifacts import place_for_optuna
 from tune_guard.evidence.bundle import Place
 from tune_guard.evidence.settings import Evidence
+from tune_guard.nested_keys import lookup
 from tune_guard.notices import Notices
-from tune_guard.observation import lookup, to_number
 from tune_guard.record import DETAIL, REASON, STEP, StopRecord
 from tune_guard.verdict import Blame
 from tune_guard.worker import stamp

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tune_guard.coercion import to_largest, to_number
 from tune_guard.notices import Notices
-from tune_guard.observation import to_largest, to_number
 from tune_guard.worker import amp
 from tune_guard.worker.gradients import GradientNorm, Norms, is_sharded, whole
 from tune_guard.worker.ring import PinnedCopies, Reading, Ring

@@ -6,10 +6,11 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tune_guard.coercion import to_number
 from tune_guard.evidence.bundle import Place
 from tune_guard.evidence.settings import Evidence
+from tune_guard.nested_keys import lookup
 from tune_guard.notices import Notices
-from tune_guard.observation import lookup, to_number
 from tune_guard.policy import Policy
 from tune_guard.record import StopRecord
 from tune_guard.verdict import HEALTHY, Verdict

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tune_guard.observation import to_number, to_step
+from tune_guard.coercion import to_number, to_step
 from tune_guard.record import Outcome
 from tune_guard.sweeps.curves import Curve, Curves
 from tune_guard.sweeps.readers.params import flat_params

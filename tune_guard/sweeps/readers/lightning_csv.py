@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from tune_guard.coercion import to_step
 from tune_guard.exceptions import brief
-from tune_guard.observation import to_step
 from tune_guard.sweeps.curves import Curve, Curves
 from tune_guard.sweeps.readers.params import flat_params
 from tune_guard.sweeps.readers.rows import RowTable, by_step

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from tune_guard.observation import to_number
+from tune_guard.coercion import to_number
 from tune_guard.sweeps.readers.export_runs import Run, Runs, Table
 from tune_guard.sweeps.readers.wandb_export import scalar
 from tune_guard.sweeps.wording import counted

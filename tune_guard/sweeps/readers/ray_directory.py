@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tune_guard.observation import to_number
+from tune_guard.coercion import to_number
 from tune_guard.record import (
     RECORD_FILE,
     Outcome,

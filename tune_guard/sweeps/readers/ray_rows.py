@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tune_guard.observation import to_number, to_step
+from tune_guard.coercion import to_number, to_step
 from tune_guard.sweeps.readers.rows import RowTable
 from tune_guard.sweeps.sweep import Problem
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tune_guard.observation import to_number, to_step
+from tune_guard.coercion import to_number, to_step
 from tune_guard.sweeps.readers.ray_rows import STEP
 from tune_guard.sweeps.sweep import Problem
 

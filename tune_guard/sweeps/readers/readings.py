@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
+from tune_guard.coercion import to_number
 from tune_guard.exceptions import SourceError
-from tune_guard.observation import to_number
 from tune_guard.sweeps.curves import MODES, Curve
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tune_guard.observation import to_number
+from tune_guard.coercion import to_number
 from tune_guard.sweeps.curves import Curve
 from tune_guard.sweeps.sweep import Problem
 
