@@ -10,12 +10,12 @@ import datetime as dt
 import enum
 import functools
 import importlib.metadata
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from tune_guard.strict_json import clean, from_json, number, plain, text_of, to_json
 from tune_guard.verdict import Blame, Verdict
 
 STATUS = "tune_guard/status"
@@ -36,8 +36,6 @@ STALE = "tune_guard/stale/"
 that was failed, and closed, because its worker was gone."""
 
 SCHEMA = 1
-_LARGEST_INT = 2**63 - 1
-_DEEPEST = 8
 DETAIL_LIMIT_BYTES = 1000
 """optuna-dashboard cuts a stored attribute at 1024 characters."""
 
@@ -66,67 +64,6 @@ class Outcome(enum.StrEnum):
 
 CUTS = frozenset({Outcome.GUARD, Outcome.PRUNER, Outcome.SCHEDULER})
 """Outcomes of a trial that was cut before its end."""
-
-
-def plain(value: Any) -> Any:
-    """Turn a value into strict JSON's types; non-finite numbers become text.
-
-    What JSON has no type for becomes text. Never raises.
-
-    Example:
-        >>> plain({"a": (float("nan"), 1)})
-        {'a': ['NaN', 1]}
-    """
-    return _plain(value, _DEEPEST)
-
-
-def _plain(value: Any, depth: int) -> Any:
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return _clean(str(value))
-    if isinstance(value, int) and abs(value) <= _LARGEST_INT:
-        return int(value)
-    if isinstance(value, (int, float)):
-        return _plain_float(number(value))
-    if depth and isinstance(value, Mapping):
-        return {_text(k): _plain(v, depth - 1) for k, v in value.items()}
-    if depth and isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(v, depth - 1) for v in value]
-    try:
-        return _plain(value.item(), depth - 1) if depth else _text(value)
-    except Exception:  # noqa: BLE001 - no single number: an array, a foreign object
-        return _text(value)
-
-
-def _plain_float(value: float | None) -> float | str | None:
-    if value is None or math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def _text(value: object) -> str:
-    try:
-        return _clean(str(value))
-    except Exception:  # noqa: BLE001 - a foreign object's text may raise anything
-        return type(value).__name__
-
-
-def _clean(text: str) -> str:
-    """Replace what is no text: a file's name may hold any bytes."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def number(value: Any) -> float | None:
-    """Read back a number that :func:`plain` wrote."""
-    if value is None or isinstance(value, bool):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-    except (TypeError, ValueError):
-        return None
 
 
 def now_utc() -> str:
@@ -241,7 +178,7 @@ class StopRecord:
             STATUS: str(self.status),
             BLAME: str(self.blame or ""),
             STEP: plain(self.step),
-            REASON: _clean(self.reason),
+            REASON: clean(self.reason),
         }
 
     @classmethod
@@ -264,19 +201,6 @@ class StopRecord:
             blame=_member(Blame, stored.get(BLAME) or detail.get("blame")),
             **_fields_of(detail),
         )
-
-
-def to_json(detail: Mapping[str, Any]) -> str:
-    """Write strict JSON: a non-finite number is text, never a bare token."""
-    return json.dumps(plain(detail), allow_nan=False, ensure_ascii=False)
-
-
-def from_json(text: str) -> Any:
-    """Read JSON, or return None if it is none."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _member(kind: type[enum.StrEnum], value: Any) -> Any:
@@ -314,11 +238,13 @@ def _fields_of(detail: Mapping[str, Any]) -> dict[str, Any]:
         if found is not None and math.isfinite(found):
             out[name] = int(found)
     for name in _TEXTS:
-        out[name] = _text(detail.get(name) or "")
+        out[name] = text_of(detail.get(name) or "")
     warnings = detail.get("warnings")
-    out["warnings"] = tuple(map(_text, warnings)) if isinstance(warnings, list) else ()
-    out["time"] = _text(detail.get("time") or "")
-    out["version"] = _text(detail.get("version") or "")
+    out["warnings"] = (
+        tuple(map(text_of, warnings)) if isinstance(warnings, list) else ()
+    )
+    out["time"] = text_of(detail.get("time") or "")
+    out["version"] = text_of(detail.get("version") or "")
     return out
 
 

@@ -10,7 +10,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from tune_guard.record import plain
+from tune_guard.strict_json import plain
 from tune_guard.verdict import HEALTHY, Blame, Finding, Level, Tier, Verdict
 
 STATE_VERSION = 1

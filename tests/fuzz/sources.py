@@ -19,7 +19,7 @@ from tests.fuzz import seeds
 from tune_guard import SourceError
 from tune_guard.evidence.again import judge_again
 from tune_guard.evidence.reader import as_json, find_bundles
-from tune_guard.record import to_json
+from tune_guard.strict_json import to_json
 from tune_guard.sweeps import load_sweeps
 from tune_guard.sweeps.readers import stream_sweeps
 

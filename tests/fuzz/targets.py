@@ -29,9 +29,9 @@ from tune_guard.notify.digest import compose, readable
 from tune_guard.notify.outbox_files import parse
 from tune_guard.peers import Peers
 from tune_guard.policy import DEFAULT
-from tune_guard.record import from_json, to_json
 from tune_guard.rules import Behind, LearningRateFloor, Plateau
 from tune_guard.space import SpaceError
+from tune_guard.strict_json import from_json, to_json
 
 RULES = (*DEFAULT, Plateau(patience=10), LearningRateFloor(target=0.001), Behind())
 

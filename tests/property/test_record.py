@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 
 from tests.property.strategies import any_float, json_values
 from tune_guard.coercion import to_flag, to_largest, to_number
-from tune_guard.record import (
-    DETAIL,
-    KEYS,
-    Outcome,
-    StopRecord,
-    from_json,
-    plain,
-    to_json,
-)
+from tune_guard.record import DETAIL, KEYS, Outcome, StopRecord
+from tune_guard.strict_json import from_json, plain, to_json
 from tune_guard.verdict import Blame
 
 texts = st.text(max_size=60) | st.text(min_size=300, max_size=1500)

@@ -49,7 +49,7 @@ def _facts(kind: type[Rule]) -> dict[str, Any]:
 
     from tune_guard.policy import DEFAULT
     from tune_guard.policy_checks import ARMED_BY
-    from tune_guard.record import plain
+    from tune_guard.strict_json import plain
 
     default = any(type(rule) is kind for rule in DEFAULT)
     by_hand = ARMED_BY.get(kind.id, "its name in `rules`")

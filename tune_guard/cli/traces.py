@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tune_guard.evidence.trace import Fired, Point, RuleTrace, Trace, stretches
-from tune_guard.record import plain
+from tune_guard.strict_json import plain
 from tune_guard.verdict import Level
 
 if TYPE_CHECKING:

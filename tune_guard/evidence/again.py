@@ -16,7 +16,8 @@ from tune_guard.monitor import Monitor
 from tune_guard.notices import Notices
 from tune_guard.peers import Peers
 from tune_guard.policy import Policy
-from tune_guard.record import StopRecord, number
+from tune_guard.record import StopRecord
+from tune_guard.strict_json import number
 from tune_guard.verdict import HEALTHY, Finding, Verdict
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tune_guard.exceptions import brief
-from tune_guard.record import now_utc, plain, version
+from tune_guard.record import now_utc, version
+from tune_guard.strict_json import plain
 
 MANIFEST = "manifest.json"
 SCHEMA = 1

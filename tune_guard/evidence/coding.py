@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tune_guard.observation import FLAGS, SIGNALS, Observation
-from tune_guard.record import number, plain
+from tune_guard.strict_json import number, plain
 
 _NUMBERS = frozenset(SIGNALS) - FLAGS - {"step"} | {"metric"}
 _FLOAT = "float"

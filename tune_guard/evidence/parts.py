@@ -13,7 +13,8 @@ from tune_guard.evidence.environment import environment
 from tune_guard.evidence.settings import Evidence
 from tune_guard.evidence.window import Window
 from tune_guard.exceptions import brief
-from tune_guard.record import StopRecord, plain
+from tune_guard.record import StopRecord
+from tune_guard.strict_json import plain
 from tune_guard.verdict import Finding, Verdict
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from tune_guard.evidence.parts import OBSERVATIONS, RECORD, REPORTS, RULES
 from tune_guard.evidence.settings import FOLDER
 from tune_guard.exceptions import SourceError, hide_password
 from tune_guard.observation import Observation
-from tune_guard.record import StopRecord, from_json
+from tune_guard.record import StopRecord
+from tune_guard.strict_json import from_json
 
 _PIECE_BYTES = 2**20
 _MOST_JSON_BYTES = 2**26

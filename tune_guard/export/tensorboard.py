@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from tune_guard.events import Event, HealthSample, TrialEnded
 from tune_guard.exceptions import ConfigError
-from tune_guard.record import BLAME, REASON, STEP, StopRecord, plain
+from tune_guard.record import BLAME, REASON, STEP, StopRecord
+from tune_guard.strict_json import plain
 
 if TYPE_CHECKING:
     from tensorboardX.event_file_writer import EventsWriter

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tune_guard.record import now_utc, plain
+from tune_guard.record import now_utc
+from tune_guard.strict_json import plain
 
 LONGEST_NAME = 200
 LONGEST_MESSAGE = 600

@@ -25,7 +25,8 @@ from tune_guard.notify.outbox_files import (
     parse,
     replace,
 )
-from tune_guard.record import now_utc, to_json
+from tune_guard.record import now_utc
+from tune_guard.strict_json import to_json
 
 MOST_IN_MEMORY = 50_000
 """Alerts that wait for one service in memory; more wait on disk alone."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from tune_guard.notify.alert import Alert
-from tune_guard.record import from_json
+from tune_guard.strict_json import from_json
 
 SUFFIX = ".jsonl"
 

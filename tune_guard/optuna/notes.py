@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tune_guard.evidence.artifacts import PREFIX
 from tune_guard.optuna import _engine
-from tune_guard.record import plain
+from tune_guard.strict_json import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

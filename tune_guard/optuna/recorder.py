@@ -20,8 +20,8 @@ from tune_guard.record import (
     STALE,
     STEP,
     StopRecord,
-    to_json,
 )
+from tune_guard.strict_json import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

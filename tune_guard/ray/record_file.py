@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tune_guard import fallback_file
-from tune_guard.record import FALLBACK_FOLDER, FALLBACK_SUFFIX, RECORD_FILE, to_json
+from tune_guard.record import FALLBACK_FOLDER, FALLBACK_SUFFIX, RECORD_FILE
+from tune_guard.strict_json import to_json
 
 if TYPE_CHECKING:
     from ray.tune.experiment import Trial

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from tune_guard.coercion import to_number
 from tune_guard.exceptions import ConfigError
 from tune_guard.policy import Policy
-from tune_guard.record import KEYS, StopRecord, to_json
+from tune_guard.record import KEYS, StopRecord
+from tune_guard.strict_json import to_json
 
 if TYPE_CHECKING:
     from tune_guard.monitor import Monitor

@@ -13,7 +13,8 @@ from tune_guard.exceptions import ConfigError
 from tune_guard.notices import Notices
 from tune_guard.ray import _engine
 from tune_guard.ray.outcome import error_fields
-from tune_guard.record import BLAME, DETAIL, KEYS, REASON, StopRecord, from_json
+from tune_guard.record import BLAME, DETAIL, KEYS, REASON, StopRecord
+from tune_guard.strict_json import from_json
 from tune_guard.verdict import Blame
 
 OnNonFinite = Literal["drop_metric", "error", "penalty"]

@@ -16,7 +16,8 @@ from tune_guard.evidence.places import Folder, bundle_name
 from tune_guard.evidence.rng import rng_states
 from tune_guard.evidence.settings import Evidence
 from tune_guard.notices import Notices
-from tune_guard.record import StopRecord, plain
+from tune_guard.record import StopRecord
+from tune_guard.strict_json import plain
 from tune_guard.worker import memory
 from tune_guard.worker.batches import batch_as_json
 from tune_guard.worker.checkpoints import Checkpoints

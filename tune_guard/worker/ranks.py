@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tune_guard.notices import Notices
-from tune_guard.record import from_json, number, to_json
 from tune_guard.stored_state import load_verdict, store_verdict
+from tune_guard.strict_json import from_json, number, to_json
 from tune_guard.verdict import HEALTHY, Tier, Verdict
 
 _MESSAGE_BYTES = 8192

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tune_guard.record import KEYS, StopRecord, to_json
+from tune_guard.record import KEYS, StopRecord
+from tune_guard.strict_json import to_json
 
 TOP = "tune_guard"
 """The nested key: flattened, its values are the keys of every record."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pathlib
 from typing import TYPE_CHECKING, Any
 
-from tune_guard.record import FALLBACK_FOLDER, FALLBACK_SUFFIX, from_json
+from tune_guard.record import FALLBACK_FOLDER, FALLBACK_SUFFIX
+from tune_guard.strict_json import from_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tune_guard.coercion import to_number, to_step
 from tune_guard.nested_keys import lookup
-from tune_guard.record import DETAIL, KEYS, REASON, Outcome, StopRecord, from_json
+from tune_guard.record import DETAIL, KEYS, REASON, Outcome, StopRecord
+from tune_guard.strict_json import from_json
 from tune_guard.sweeps.readers.ray_rows import STEP
 from tune_guard.sweeps.sweep import INTERRUPTED, UNKNOWN, Trial
 

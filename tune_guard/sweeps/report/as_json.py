@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from tune_guard.record import plain
+from tune_guard.strict_json import plain
 
 if TYPE_CHECKING:
     from tune_guard.sweeps.claims import Claim, Explained
