@@ -133,3 +133,18 @@ def to_flag(value: object) -> bool | None:
         return {"true": True, "false": False}.get(str(item).strip().lower())
     except Exception:  # noqa: BLE001 - a foreign object's conversion may raise anything
         return None
+
+
+def to_bits(value: object) -> float | None:
+    """Read a bit mask: a number, or text as ``nvidia-smi`` prints it. Never raises.
+
+    Example:
+        >>> to_bits("0x0000000000000060"), to_bits(32), to_bits("[N/A]")
+        (96.0, 32.0, None)
+    """
+    if isinstance(value, str) and value.strip().lower().startswith("0x"):
+        try:
+            return float(int(value, 16))
+        except (ValueError, OverflowError):
+            return None
+    return to_number(value)

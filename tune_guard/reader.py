@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tune_guard.coercion import to_flag, to_largest, to_number
+from tune_guard.coercion import to_bits, to_flag, to_largest, to_number
 from tune_guard.nested_keys import flat_keys, lookup
 from tune_guard.notices import Notices
 from tune_guard.observation import FLAGS, Keys, Observation, aliases_of
@@ -180,6 +180,7 @@ def _folders(key: str) -> list[str]:
 
 
 _CONVERT: Mapping[str, Callable[[object], Any]] = {
+    "gpu_reasons": to_bits,
     "lr": to_largest,
     **dict.fromkeys(FLAGS, to_flag),
 }

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.unit.hostile import RECURSIVE, Hostile
-from tune_guard.coercion import to_flag, to_largest, to_number
+from tune_guard.coercion import to_bits, to_flag, to_largest, to_number
 
 # ------------------------------------------------------------------- to_number
 
@@ -105,7 +105,7 @@ def test_what_is_no_single_number_is_none(value: object) -> None:
     assert to_number(value) is None
 
 
-# ------------------------------------------------------- to_largest and to_flag
+# ------------------------------------------------------- to_largest, to_bits, to_flag
 
 
 @pytest.mark.parametrize(
@@ -130,6 +130,28 @@ def test_the_largest_of_several_learning_rates_counts(
 ) -> None:
     """A list of learning rates has one per parameter group; some are frozen."""
     assert to_largest(value) == number
+
+
+@pytest.mark.parametrize(
+    ("value", "bits"),
+    [
+        ("0x0000000000000060", 96.0),
+        (" 0X20 ", 32.0),
+        ("32", 32.0),
+        (np.int64(64), 64.0),
+        ("0xZZ", None),
+        ("0x" + "f" * 400, None),
+        ("[Not Supported]", None),
+        ("Active", None),
+        (True, None),
+        (Hostile(), None),
+    ],
+)
+def test_a_mask_is_read_as_nvidia_smi_prints_it(
+    value: object, bits: float | None
+) -> None:
+    """In hexadecimal, with 16 digits; what no GPU reports is text of its own."""
+    assert to_bits(value) == bits
 
 
 @pytest.mark.parametrize("rates", [[math.nan, 1e-4], [1e-4, math.nan]])
