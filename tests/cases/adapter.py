@@ -6,10 +6,12 @@ has no counterpart here is noted and printed, never dropped in silence.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.cases.staging import NotStagedError
 from tune_guard import Keys, Policy
 from tune_guard.rules import (
     AmpScaleCollapse,
@@ -25,15 +27,25 @@ from tune_guard.rules import (
 from tune_guard.rules.base import Rule
 
 _TELEMETRY = {
-    "gpu_reasons": ("gpu_reasons", "clocks_event_reasons", "throttle_reasons"),
-    "gpu_temperature_celsius": ("gpu_temp", "gpu_temperature_celsius", "temperature"),
-    "gpu_clock_mhz": ("sm_clock", "gpu_clock_mhz"),
-    "gpu_xid": ("gpu_xid", "xid"),
-    "gpu_lost": ("gpu_lost",),
-    "gpu_ecc_uncorrected": ("gpu_ecc_uncorrected", "ecc_uncorrected", "ecc_errors"),
+    "gpu_reasons": ("reasons", "clocks_event_reasons", "throttle_reasons"),
+    "gpu_temperature_celsius": ("temp", "temperature", "temperature_celsius"),
+    "gpu_clock_mhz": ("sm_clock", "clock_mhz"),
+    "gpu_xid": ("xid",),
+    "gpu_lost": ("lost",),
+    "gpu_ecc_uncorrected": ("ecc_uncorrected", "ecc_errors"),
 }
+"""Names that rows have for it: in any folder, with ``gpu_`` before them or without."""
+
 _NO_FACTOR = 1e18
-_DIRECTIONS = {"minimize": "min", "maximize": "max", "min": "min", "max": "max"}
+_DIRECTIONS = {
+    **dict.fromkeys(("min", "minimize", "minimise", "lower_is_better"), "min"),
+    **dict.fromkeys(("max", "maximize", "maximise", "higher_is_better"), "max"),
+}
+_NORM = re.compile(
+    r"(^|[^a-z])((g|grads?|gradients?|total)[^a-z]?)?norm($|[^a-z])"
+    r"|(^|/)grad(ient)?s?($|/)"
+)
+_RATE = re.compile(r"(per_|/)s(ec(ond)?)?$|(^|[^a-z])(fps|throughput|speed)($|[^a-z])")
 _CONTEXT = frozenset(
     {"any", "alert", "comment", "deciding_rank", "mode_of_use", "note", "why"}
 )
@@ -74,8 +86,10 @@ class Plan:
     def read_telemetry_of(self, names: Iterable[str]) -> None:
         """Find telemetry under the names that the rows have for it."""
         for name in names:
+            last = re.split(r"[/.]", name.removesuffix(".active"))[-1]
+            last = last.removeprefix("gpu_").replace("clocks_throttle", "throttle")
             for signal, aliases in _TELEMETRY.items():
-                if name in aliases:
+                if last in aliases:
                     self.keys.setdefault(signal, name)
 
     def add(self, rule: Rule) -> None:
@@ -98,8 +112,6 @@ class Options:
     def __init__(self, plan: Plan, trigger: str, options: Any) -> None:
         self._plan, self._trigger = plan, trigger
         self._left = dict(options) if isinstance(options, Mapping) else {}
-        if not isinstance(options, Mapping) and options not in (True, "stop", None):
-            plan.notes.append(f"unknown value of {trigger}: {options!r}")
 
     def take(self, *names: str) -> Any:
         """Return the first of several options that is given, or None."""
@@ -114,7 +126,8 @@ class Options:
     def common(self) -> None:
         """Take what belongs to the policy as a whole."""
         plan = self._plan
-        plan.set("warmup_steps", self.take("warmup_steps", "warmup", "start_from_step"))
+        warmup = ("warmup_steps", "warmup", "warmup_epochs", "start_from_step")
+        plan.set("warmup_steps", self.take(*warmup, "start_from_epoch"))
         plan.set("fresh_key", self.take("fresh_key", "fresh", "marker"))
         plan.set("ignore_where", self.take("ignore_where"))
         plan.set("budget_steps", self.take("budget_steps", "max_steps"))
@@ -122,7 +135,7 @@ class Options:
         if not any(word in unit for word in ("step", "iteration", "epoch")):
             plan.notes.append(f"unknown warmup_unit {unit!r}")
         baseline = str(self.take("baseline") or "median")
-        if "median" not in baseline:
+        if "median" not in baseline and "robust" not in baseline:
             plan.notes.append(f"unknown baseline {baseline!r}")
 
     def end(self) -> None:
@@ -140,18 +153,18 @@ class Options:
 
 def _is_norm(key: str) -> bool:
     """Whether a key is that of the gradient norm, by its name."""
-    return "grad" in key or "norm" in key
+    return _NORM.search(key) is not None
 
 
 def _plateau(plan: Plan, options: Options) -> None:
-    metric, mode = options.take("metric", "key", "monitor"), options.take("mode")
+    metric = options.take("metric", "key", "monitor")
     plan.metrics.insert(0, metric or "loss")
-    plan.set("mode", _DIRECTIONS.get(mode, mode))
+    plan.set("mode", _direction(options.take("mode", "direction")))
     params = options.some(patience=("consecutive",), min_delta=("threshold", "delta"))
-    kind = options.take("min_delta_mode", "threshold_mode", "delta_mode")
+    kind = options.take("min_delta_mode", "threshold_mode", "delta_mode", "relative")
     if kind is not None:
-        named = {"rel": "relative", "abs": "absolute"}
-        params["min_delta_mode"] = named.get(kind, kind)
+        named = {"rel": "relative", "abs": "absolute", True: "relative"}
+        params["min_delta_mode"] = named.get(kind, kind or "absolute")
     plan.add(Plateau(holds=(), **params))
 
 
@@ -206,7 +219,11 @@ def _windowed(options: Options, usual: Any) -> dict[str, Any]:
 
 
 def _throughput(plan: Plan, options: Options) -> None:
-    plan.keys["step_time_s"] = options.take("key", "metric") or "step_time"
+    key = options.take("key", "metric") or "step_time"
+    if _RATE.search(key):
+        msg = f"a rule on a rate, where {key} is no time"
+        raise NotStagedError(msg)
+    plan.keys["step_time_s"] = key
     params = _windowed(options, SlowStep())
     plan.add(SlowStep(**params, **options.some(consecutive=("patience",))))
 
@@ -215,24 +232,27 @@ def _thermal(plan: Plan, options: Options) -> None:
     key = options.take("key", "metric", "reasons_key")
     if key is not None:
         plan.keys["gpu_reasons"] = key
-    params = options.some(consecutive=("patience", "k"), window_s=())
+    params = options.some(consecutive=("patience", "k", "samples"), window_s=())
     plan.add(ThermalThrottle(holds=(), **params))
 
 
 def _gpu_fault(plan: Plan, options: Options) -> None:
     xids = options.take("xids", "fatal_xids", "xid")
+    xids = [xids] if isinstance(xids, int) else xids
     params = {} if xids is None else {"xids": tuple(xids)}
     plan.add(GpuFault(**params))
 
 
 def _lr_floor(plan: Plan, options: Options) -> None:
     plan.keys["lr"] = options.take("key", "lr_key") or "lr"
-    metric, mode = options.take("metric"), options.take("mode")
+    metric = options.take("metric")
     if metric is not None:
         plan.metrics.append(metric)
-    plan.set("mode", _DIRECTIONS.get(mode, mode))
+    plan.set("mode", _direction(options.take("mode", "direction")))
     params = options.some(
-        floor=("min_lr", "lr_floor"), consecutive=("patience", "k"), target=()
+        floor=("min_lr", "lr_floor", "threshold"),
+        consecutive=("patience", "k"),
+        target=(),
     )
     plan.add(LearningRateFloor(holds=(), **params))
 
@@ -240,27 +260,33 @@ def _lr_floor(plan: Plan, options: Options) -> None:
 def _non_finite(plan: Plan, options: Options) -> None:
     metrics = options.take("metrics", "metric", "keys", "key")
     metrics = [metrics] if isinstance(metrics, str) else metrics
-    params = options.some(consecutive=("patience", "n", "k"))
-    for name in metrics or ():
-        if _is_norm(name):
-            plan.keys["grad_norm"] = name
-        elif name == "loss":
-            plan.keys["loss"] = name
-            plan.metrics.append(name)
-        else:
-            plan.metrics.append(name)
+    metrics = None if metrics in (["all"], ["*"]) else metrics
+    params = options.some(consecutive=("patience", "n", "k", "consecutive_limit"))
+    norm = next(filter(_is_norm, metrics or ()), None)
+    if norm is not None:
+        plan.keys["grad_norm"] = norm
     if metrics is not None:
-        watched = ["grad_norm" if _is_norm(name) else name for name in metrics]
+        plan.metrics += [name for name in metrics if not _is_norm(name)]
+        watched = ["grad_norm" if name == norm else name for name in metrics]
         params["metrics"] = tuple(watched)
+    if "loss" in (metrics or ()):
+        plan.keys["loss"] = "loss"
     off = {"reward_gap": 0, "norm_alone": 0, "skipped_losses": 0}
     plan.add(NonFinite(**params, **off))
 
 
 def _amp(plan: Plan, options: Options) -> None:
-    plan.keys["amp_scale"] = options.take("loss_scale", "scale", "scale_key") or ()
-    plan.keys["step_skipped"] = options.take("skipped", "skipped_key") or ()
-    limit = ("consecutive", "consecutive_limit", "patience")
-    params = options.some(consecutive=("overflow_consecutive_limit", *limit))
+    usual = Keys()
+    scale = options.take("loss_scale", "scale", "scale_key")
+    plan.keys["amp_scale"] = scale or usual.amp_scale
+    skipped = options.take("skipped", "skipped_key", "step_skipped", "overflow")
+    plan.keys["step_skipped"] = skipped or usual.step_skipped
+    params = options.some(
+        consecutive=(
+            *("overflow_consecutive_limit", "consecutive_overflow_limit"),
+            *("consecutive_limit", "overflow_limit", "patience"),
+        )
+    )
     params["min_scale"] = options.take("min_scale", "min_loss_scale", "floor") or 0.0
     plan.add(AmpScaleCollapse(**params))
 
@@ -269,28 +295,35 @@ _TRIGGERS: dict[str, Callable[[Plan, Options], None]] = {
     "plateau": _plateau,
     "early_stopping": _plateau,
     "no_improvement": _plateau,
+    "stagnation": _plateau,
     "divergence": _divergence,
+    "loss_divergence": _divergence,
     "loss_spike": _divergence,
     "spike": _spike,
     "explosion": _spike,
     "grad_explosion": _explosion,
     "gradient_explosion": _explosion,
     "exploding_gradients": _explosion,
+    "gradient_spike": _explosion,
     "throughput_collapse": _throughput,
     "throughput": _throughput,
     "slow_step": _throughput,
+    "slowdown": _throughput,
     "gpu_thermal": _thermal,
     "thermal": _thermal,
     "thermal_throttle": _thermal,
+    "gpu_throttle": _thermal,
     "gpu_fault": _gpu_fault,
     "gpu_xid": _gpu_fault,
     "gpu_ecc": _gpu_fault,
+    "gpu_lost": _gpu_fault,
     "on_gpu_lost": _gpu_fault,
     "lr_floor": _lr_floor,
     "learning_rate_floor": _lr_floor,
     "non_finite": _non_finite,
     "nonfinite": _non_finite,
     "nan": _non_finite,
+    "nan_loss": _non_finite,
     "amp": _amp,
     "amp_scale_collapse": _amp,
     "loss_scale": _amp,
@@ -302,21 +335,43 @@ def plan_of(config: Mapping[str, Any]) -> Plan:
     plan = Plan(keys={"step_skipped": (), "amp_scale": ()})
     plan.context = {name: config[name] for name in _CONTEXT & config.keys()}
     for name, options in config.items():
-        trigger = _TRIGGERS.get(name)
-        if trigger is not None:
-            given = Options(plan, name, options)
-            trigger(plan, given)
-            given.end()
+        if name in _TRIGGERS and not _is_silent(options):
+            _take_trigger(plan, name, options)
     rest = {k: v for k, v in config.items() if k not in _TRIGGERS and k not in _CONTEXT}
     _policy_wide(plan, Options(plan, "guard_config", rest))
     return plan
 
 
+def _take_trigger(plan: Plan, name: str, options: Any) -> None:
+    """Take in a trigger and what it is to do: stop or, where it says so, warn."""
+    if options is not True and not isinstance(options, (Mapping, str)):
+        msg = f"a meaning of {name}: {options!r}"
+        raise NotStagedError(msg)
+    known, given = set(plan.rules), Options(plan, name, options)
+    _TRIGGERS[name](plan, given)
+    given.end()
+    for rule in plan.rules.keys() - known:
+        if options == "warn":
+            plan.fields.setdefault("actions", {})[rule] = "warn"
+        elif isinstance(options, str) and options != "stop":
+            plan.notes.append(f"unknown value of {name}: {options!r}")
+
+
+def _is_silent(options: Any) -> bool:
+    return options in (False, None, "off", "continue", "ignore")
+
+
+def _direction(given: Any) -> Any:
+    """Return our word for a direction; what is none is left to the library."""
+    return _DIRECTIONS.get(given.lower(), given) if isinstance(given, str) else given
+
+
 def _policy_wide(plan: Plan, options: Options) -> None:
     plan.set("metric", options.take("metric"))
-    direction = options.take("mode", "host_direction", "direction")
+    said = ("mode", "direction", "host_direction", "host_mode", "study_direction")
+    direction = options.take(*said)
     if "mode" not in plan.fields:
-        plan.set("mode", _DIRECTIONS.get(direction, direction))
+        plan.set("mode", _direction(direction))
     if "plateau" not in plan.rules:
         plan.fields.setdefault("mode", "min")
     plan.set("actions", options.take("actions"))
@@ -326,16 +381,30 @@ def _policy_wide(plan: Plan, options: Options) -> None:
 REASONS = {
     "amp": "amp_scale_collapse",
     "amp_overflow": "amp_scale_collapse",
+    "early_stopping": "plateau",
+    "exploding_gradients": "gradient_explosion",
     "explosion": "gradient_explosion",
     "grad_explosion": "gradient_explosion",
+    "gradient_spike": "gradient_explosion",
     "gpu_ecc": "gpu_fault",
     "gpu_lost": "gpu_fault",
+    "gpu_throttle": "thermal_throttle",
     "gpu_thermal": "thermal_throttle",
     "gpu_xid": "gpu_fault",
+    "learning_rate_floor": "lr_floor",
+    "loss_divergence": "divergence",
+    "loss_scale": "amp_scale_collapse",
     "loss_scale_collapse": "amp_scale_collapse",
+    "loss_spike": "divergence",
     "nan": "non_finite",
+    "nan_loss": "non_finite",
+    "no_improvement": "plateau",
+    "nonfinite": "non_finite",
+    "slowdown": "slow_step",
     "spike": "divergence",
+    "stagnation": "plateau",
     "thermal": "thermal_throttle",
+    "throughput": "slow_step",
     "throughput_collapse": "slow_step",
 }
 """The cases' generic reasons, under our rules' ids where they differ."""

@@ -17,15 +17,19 @@ from tests.cases.adapter import REASONS, Plan, plan_of
 from tests.cases.decode import UnknownEncodingError
 from tests.cases.staged import stage
 from tests.cases.staging import NotStagedError
-from tests.cases.stream import Outcome, run_rows
+from tests.cases.stream import Outcome, run_rows, with_metrics
 from tune_guard import ConfigError
+from tune_guard.nested_keys import flat_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _COMPARED = frozenset({"verdict", "reason", "at_step", "best", "metric", "per_trial"})
 _UNCOMPARED = frozenset({"at", "must", "on_ranks", "comment", "note"})
-_STANDS_FOR = {"unchanged": "continue", "healthy": "continue"}
+_STANDS_FOR = {
+    **dict.fromkeys(("unchanged", "healthy", "keep"), "continue"),
+    **dict.fromkeys(("prune", "pruned", "cut"), "stop"),
+}
 
 
 @dataclass
@@ -99,7 +103,10 @@ def _run_stream(plan: Plan, rows: list[dict[str, Any]]) -> dict[str, Outcome]:
     if not plan.rules:
         msg = f"a rule: {'; '.join(plan.notes) or 'the config names none'}"
         raise NotStagedError(msg)
-    plan.read_telemetry_of(k for row in rows for k in row.get("metrics") or ())
+    rows = [with_metrics(row) for row in rows]
+    plan.read_telemetry_of(
+        k for row in rows for k in flat_keys(row.get("metrics") or {})
+    )
     return run_rows(plan.policy(), rows)
 
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from tune_guard.sweeps.sweep import Problem
 
 _ROW = frozenset({"step", "metrics", "raw_line", "event", "trial"})
-_SAID = frozenset({"calls", "comment", "note", "time", "time_s", "why"})
+_TOLD = frozenset({"calls", "comment", "note", "why"})
+_CLOCKS = ("time_s", "time")
+_SAID = _TOLD.union(_CLOCKS)
 _STEPS = ("training_iteration", "step", "_step", "epoch")
 _STORED = ("state saved", "state loaded", "new process", "state restored", "pickle")
 _CHANGED = ("perturb", "exploit", "config change", "config_changed", "mutat", "pbt")
@@ -59,6 +61,21 @@ class Outcome:
         if self.verdict != "stop":
             return self.verdict
         return f"stop {self.reason} @{self.at_step}"
+
+
+def with_metrics(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row with its numbers under ``metrics``: flat ones, and the clock's."""
+    if "event" in row or "raw_line" in row:
+        return row
+    if "metrics" not in row:
+        named = {k: v for k, v in row.items() if k not in {"step", "trial", *_TOLD}}
+        row = {k: v for k, v in row.items() if k not in named} | {"metrics": named}
+        if "step" not in row:
+            row["step"] = next((named[k] for k in _STEPS if k in named), None)
+    clock = next((row[k] for k in _CLOCKS if k in row), None)
+    if clock is None:
+        return row
+    return {**row, "metrics": {"time_total_s": clock, **(row["metrics"] or {})}}
 
 
 class Trial:
@@ -122,7 +139,7 @@ def run_rows(policy: Policy, rows: Sequence[Mapping[str, Any]]) -> dict[str, Out
                 trial, str(row["event"]).lower(), _next_step(rows[i + 1 :])
             )
         elif name not in cut:
-            metrics = decode(row.get("metrics", {}))
+            metrics = decode(row.get("metrics") or {})
             if not trial.observe(decode(row.get("step")), metrics):
                 cut.add(name)
     outcomes = {name: trial.outcome() for name, trial in trials.items()}

@@ -176,6 +176,67 @@ SETTLED = [1.0] * 12
             "stop slow_step @4",
             id="throughput",
         ),
+        pytest.param(  # https://github.com/NVIDIA/nvidia-settings/issues/80
+            {"gpu_thermal": {"consecutive": 2}},
+            series("clocks_throttle_reasons.active", "0x04", "0x20", "[N/A]", "0x60"),
+            "stop thermal_throttle @3",
+            id="bits-as-nvidia-smi-prints-them",
+        ),
+        pytest.param(  # https://github.com/wookayin/gpustat/issues/135
+            {"gpu_thermal": {"consecutive": 2}},
+            series("gpu", {"clocks_event_reasons": 32}, {"clocks_event_reasons": 64}),
+            "stop thermal_throttle @1",
+            id="telemetry-in-a-folder",
+        ),
+        pytest.param(  # https://github.com/keras-team/tf-keras/issues/253
+            {"plateau": {"metric": "auc", "mode": "Maximise", "patience": 1}},
+            series("auc", 0.5, 0.6, 0.6),
+            "stop plateau @2",
+            id="direction-in-other-words",
+        ),
+        pytest.param(  # https://github.com/keras-team/keras/pull/17022
+            {
+                "plateau": {
+                    "metric": "v",
+                    "mode": "min",
+                    "patience": 2,
+                    "start_from_epoch": 2,
+                }
+            },
+            series("v", 0.1, 0.1, 1.0, 1.0, 1.0),
+            "stop plateau @4",
+            id="warm-up-as-keras-names-it",
+        ),
+        pytest.param(
+            {"amp": {"overflow_limit": 2}},
+            series("step_skipped", True, True),
+            "stop amp_scale_collapse @1",
+            id="amp-without-keys",
+        ),
+        pytest.param(
+            {"non_finite": {"metrics": ["grad_norm", "weight_norm"]}},
+            [{"grad_norm": 1.0, "weight_norm": 1.0}, {"grad_norm": NAN}],
+            "stop non_finite @1",
+            id="two-norms",
+        ),
+        pytest.param(
+            {"divergence": {"metric": "normalized_loss", "consecutive": 1}},
+            series("normalized_loss", *SETTLED, 6.0),
+            "stop divergence @12",
+            id="a-loss-named-like-a-norm",
+        ),
+        pytest.param(  # https://github.com/learning-at-home/hivemind/issues/509
+            {"gpu_thermal": {"consecutive": 5}, "on_gpu_lost": "continue"},
+            [{"gpu_reasons": 0}, {"gpu_lost": True}],
+            "continue",
+            id="a-trigger-that-is-off",
+        ),
+        pytest.param(
+            {"on_gpu_lost": "warn"},
+            series("gpu_lost", True),
+            "continue",
+            id="a-trigger-that-warns",
+        ),
     ],
 )
 def test_another_case_of_a_kind(
@@ -260,6 +321,44 @@ def test_surroundings_that_cannot_be_staged_are_said() -> None:
     case = {"id": "x", "inputs": {"environment": {"moon": "full"}}, "expected": {}}
     result = run_case({**case, "guard_config": {"non_finite": {}}})
     assert result.status == "not staged: needs a staging of moon"
+
+
+@pytest.mark.parametrize(
+    ("config", "need"),
+    [
+        ({"plateau": [{"metric": "a"}, {"metric": "b"}]}, "a meaning of plateau"),
+        ({"throughput": {"key": "samples_per_sec"}}, "a rule on a rate"),
+    ],
+)
+def test_what_the_library_has_no_rule_for_is_said(
+    config: dict[str, Any], need: str
+) -> None:
+    """A rate that is read as a time would pass unwatched."""
+    result = run_case(stream(config, *series("a", 1.0), verdict="continue"))
+    assert result.status.startswith(f"not staged: needs {need}")
+
+
+@pytest.mark.parametrize("key", ["time/step", "sec_per_step", "timers/step_time_s"])
+def test_a_time_per_step_is_no_rate(key: str) -> None:
+    """Though a slash and an s stand in its name."""
+    case = stream({"slow_step": {"key": key}}, *series(key, 1.0))
+    assert run_case(case).got == "continue"
+
+
+def test_a_row_may_hold_its_numbers_itself() -> None:
+    """As a line of Ray's result.json does."""
+    case = stream({"plateau": {"metric": "loss", "mode": "min", "patience": 1}})
+    case["inputs"] = [{"training_iteration": i, "loss": 1.0} for i in (1, 2)]
+    result = run_case(case)
+    assert (result.got, result.notes) == ("stop plateau @2", [])
+
+
+def test_the_time_of_a_row_is_the_trials_clock() -> None:
+    """Four samples stand for 60 seconds, where one for a third of it at most."""
+    case = stream({"gpu_thermal": {"window_s": 60}})
+    hot = {"gpu_reasons": 32}
+    case["inputs"] = [{"step": i, "time_s": 20.0 * i, "metrics": hot} for i in range(6)]
+    assert run_case(case).got == "stop thermal_throttle @3"
 
 
 def test_a_config_without_a_known_trigger_is_not_staged() -> None:
