@@ -30,6 +30,8 @@ class LossLevels(Evidence):
 
         in_row: Values in a row, up to now, that were as high.
 
+        came_back_in_row: Most values in a row that were as high and came back.
+
         beside_metric: Whether the metric is another stream than this loss.
     """
 
@@ -38,6 +40,7 @@ class LossLevels(Evidence):
     risen: float
     readings: int
     in_row: int
+    came_back_in_row: int
     beside_metric: bool
 
 
@@ -260,6 +263,37 @@ class GainKept(Hold):
             return False
         gain = context.start - context.lowest
         return context.risen - context.lowest < self.gain_ratio * gain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CameBack(Hold):
+    """Stands while a loss was as high before for about as long, and came back.
+
+    A loss around 0, of an actor or of a critic, has no ratio: it lies over any
+    multiple of its median time and again. So does one with heavy tails. How long
+    it stays there tells it from one that runs away.
+
+    Args:
+        factor: Times the longest such run that came back which the present one
+            must exceed for the hold to end.
+
+    Source: of 5,860 recorded trials it spares none that ``divergence`` would cut.
+        Of 20 made-up losses each of 1,000 independent readings about 0, about 0.3
+        times their spread, or log-normal with a sigma of 1.5, all were cut; with
+        it 0, 1 and 0 are.
+    """
+
+    id: ClassVar[str] = "came_back"
+    factor: float = 2.0
+
+    def __post_init__(self) -> None:
+        check_not_negative(self, "factor")
+
+    def stands(self, observation: Observation, context: Context) -> bool:  # noqa: ARG002
+        """Return whether such a run was seen to end."""
+        if not isinstance(context, LossLevels):
+            return False
+        return context.in_row <= self.factor * context.came_back_in_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import ClassVar
 from tune_guard.observation import Observation
 from tune_guard.rules.base import Context, Detector, Rule, portion
 from tune_guard.rules.curve_holds import (
+    CameBack,
     GainKept,
     LossLevels,
     MetricKept,
@@ -101,6 +102,7 @@ class Divergence(Rule):
     holds: tuple[Hold, ...] = (
         TooEarly(),
         GainKept(),
+        CameBack(),
         MetricKept(),
         RateRamp(),
         RisingAgain(),
@@ -129,6 +131,7 @@ class Divergence(Rule):
 
 class _DivergenceDetector(Detector):
     __slots__ = (
+        "came_back_in_row",
         "first",
         "high",
         "in_row",
@@ -148,6 +151,7 @@ class _DivergenceDetector(Detector):
         self.usual = RobustWindow(self.rule.window)
         self.high: deque[float] = deque(maxlen=self.rule.consecutive)
         self.in_row = 0
+        self.came_back_in_row = 0
         self.first: float | None = None
         self.lowest: float | None = None
         self.readings = 0
@@ -195,6 +199,7 @@ class _DivergenceDetector(Detector):
         if loss <= limit:
             usual.add(loss)
             if self.in_row:
+                self.came_back_in_row = max(self.came_back_in_row, self.in_row)
                 self.high.clear()
                 self.in_row = 0
             return None
@@ -219,6 +224,7 @@ class _DivergenceDetector(Detector):
             risen=min(self.high),
             readings=self.readings,
             in_row=self.in_row,
+            came_back_in_row=self.came_back_in_row,
             beside_metric=key != self.context.name_of("metric"),
         )
         holds = first_standing(self.rule.holds, observation, levels)

@@ -19,6 +19,7 @@ from tune_guard import Monitor, Policy
 from tune_guard.exceptions import ConfigError
 from tune_guard.rules import Divergence
 from tune_guard.rules.curve_holds import (
+    CameBack,
     GainKept,
     MetricKept,
     RareReward,
@@ -174,6 +175,31 @@ class TestGainKept:
     def test_a_loss_near_zero_does_not_fire_on_rounding(self) -> None:
         """Zero has no size: any rise is over, and nothing is given back."""
         values = [1.0] * 5 + [0.0] * 40 + [1e-12] * 20
+        assert stop_step(Divergence(), losses(values)) is None
+
+
+class TestCameBack:
+    """A loss that is as high time and again."""
+
+    def test_it_must_stay_twice_as_long_as_it_ever_did(self) -> None:
+        """Pairs came back; the fifth in a row is more than twice as many."""
+        values = [1.0] * 5 + [9.0, 9.0, 1.0] * 50 + [9.0] * 9
+        rule = Divergence(holds=(CameBack(),), start_ratio=0)
+        assert stop_step(rule, losses(values)) == 159
+        assert stop_step_restarted(rule, losses(values)) == 159
+
+    def test_a_lone_spike_of_any_size_does_not_delay(self) -> None:
+        """How high it was says nothing."""
+        values = [*CALM, 1e6, *CALM, 6.0, 9.0, 14.0]
+        rule = Divergence(holds=(CameBack(),), start_ratio=0)
+        assert stop_step(rule, losses(values)) == 23
+
+    @pytest.mark.parametrize("offset", [0.0, 0.3])
+    def test_a_loss_around_zero_is_left_alone(self, offset: float) -> None:
+        """That of an actor or a critic: its median is no measure of its size."""
+        rng = random.Random(1)
+        values = [offset + rng.gauss(0.0, 1.0) for _ in range(1000)]
+        assert stop_step(runaway(), losses(values)) is not None
         assert stop_step(Divergence(), losses(values)) is None
 
 
