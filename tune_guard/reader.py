@@ -103,10 +103,11 @@ class ReportReader:
 
     def _convert(self, signal: str, raw: object, fields: dict[str, Any]) -> None:
         value = _CONVERT.get(signal, to_number)(raw)
-        if value is None:
-            self._unusable(self.names[signal], raw)
-        else:
+        if value is not None:
             fields[signal] = value
+        elif not isinstance(raw, Mapping) or len(self.wanted[signal]) == 1:
+            # A folder under one of several usual names is no value: `loss/val`.
+            self._unusable(self.names[signal], raw)
 
     def _plan(self, shape: tuple[Any, ...], report: Mapping[str, Any]) -> _Plan:
         """Find each signal's flat key, and the keys before it that may be nested."""

@@ -142,3 +142,14 @@ def test_reports_of_ever_new_shapes_stay_bounded() -> None:
     for step in range(1000):
         assert reader.read(step, {"score": 1.0, f"key{step}": 1}).metric == 1.0
     assert len(reader._plans) <= 32
+
+
+def test_a_folder_named_like_a_signal_is_no_value_of_it() -> None:
+    """Who reports `loss/val` below `loss` has made no mistake to be named."""
+    notices = Notices()
+    report = {"loss": {"train": 2.0, "val": 1.0}}
+    observation = read(report, metric="loss/val", notices=notices)
+    assert (observation.metric, observation.loss) == (1.0, None)
+    assert not notices.messages
+    read(report, keys=Keys(loss="loss"), notices=notices)
+    assert list(notices.messages) == ["unusable:loss"]
