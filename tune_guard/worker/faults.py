@@ -33,3 +33,7 @@ class HardwareFault(RuntimeError):  # noqa: N818 - it says what happened
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+    def __repr__(self) -> str:
+        """Leave the record out: Optuna logs this text, and it says all of it."""
+        return f"{type(self).__name__}({str(self)!r})"

@@ -130,6 +130,12 @@ def test_the_fault_can_be_pickled() -> None:
     assert (str(copy), copy.record) == (str(fault), fault.record)
 
 
+def test_the_fault_is_logged_as_one_sentence() -> None:
+    """Optuna logs a failed trial by the representation of its error."""
+    fault = HardwareFault("too hot [host1]", StopRecord(reason="too_hot"))
+    assert repr(fault) == "HardwareFault('too hot [host1]')"
+
+
 @pytest.mark.parametrize(
     ("sampler", "mark", "marked"),
     [
