@@ -297,7 +297,7 @@ class Judge:
         A pruner whose wish stands is not asked again: what it stores about this
         trial stays what it would have stored without the veto.
         """
-        if watch.wished_at is None and wrapped.prune(study, trial):
+        if watch.wished_at is None and self._put_to(wrapped, study, trial):
             watch.wished_at = max(trial.intermediate_values, default=-1)
         wishes = watch.wished_at is not None
         if self._veto is None:
@@ -305,6 +305,18 @@ class Judge:
             return wishes
         monitor = watch.monitor
         return wishes and (monitor is None or monitor.is_against(self._veto))
+
+    def _put_to(self, wrapped: BasePruner, study: Study, trial: FrozenTrial) -> bool:
+        try:
+            return wrapped.prune(study, trial)
+        except Exception as error:  # noqa: BLE001 - nothing may raise into a study
+            kind = type(wrapped).__name__
+            self._notices.once(
+                f"pruner:{type(error).__name__}",
+                f"The wrapped {kind} failed with {error!r} at trial {trial.number}:"
+                " that counts as no. The guard goes on judging; correct the pruner.",
+            )
+            return False
 
     def _record_of(
         self, wrapped: BasePruner, trial: FrozenTrial, watch: Watch

@@ -212,7 +212,7 @@ def test_an_error_of_the_wrapped_pruner_leaves_the_trial_alone(
     trial = study_of(GuardPruner(Broken())).ask()
     assert steps_until_pruned(trial, [1.0, 0.9, 0.8]) is None
     assert len(notices(caplog)) == 1
-    assert "no rungs" in caplog.text
+    assert "The wrapped Broken failed with RuntimeError('no rungs')" in caplog.text
 
 
 def test_a_pickled_guard_goes_on_judging() -> None:
