@@ -200,6 +200,24 @@ def test_a_database_in_memory_is_refused() -> None:
         load_sweep("sqlite:///:memory:")
 
 
+@pytest.mark.parametrize(
+    ("typo", "meant"),
+    [
+        ("sqllite:///study.db", "`sqlite`"),
+        ("postgres://me:secret@host/db", "`postgresql`"),
+        ("sqlite://study.db", "sqlite:///study.db"),
+        ("sqlite://folder/study.db", "sqlite:///folder/study.db"),
+        ("what:///study.db", "Known: `abfs`"),
+    ],
+)
+def test_a_mistyped_address_gets_what_was_meant(typo: str, meant: str) -> None:
+    """Optuna's own message names none."""
+    with pytest.raises(SourceError) as caught:
+        load_sweep(typo)
+    assert meant in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
 def test_a_database_of_something_else_is_refused(tmp_path: Path) -> None:
     """And gets no tables of Optuna's."""
     path = tmp_path / "other.db"

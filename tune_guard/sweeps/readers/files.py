@@ -6,12 +6,15 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tune_guard.exceptions import SourceError, hide_password
+from tune_guard.exceptions import SourceError, did_you_mean, hide_password
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
+
+_SCHEMES = ("sqlite", "postgresql", "mysql", "redis", "s3", "gs", "abfs", "https")
+"""What most sources begin with, for whoever has misspelt one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +39,16 @@ class Tree:
         """
         shown = hide_password(source)
         try:
+            from fsspec import available_protocols
             from fsspec.core import url_to_fs
 
             fs, root = url_to_fs(source)
             exists = fs.exists(root)
         except (ImportError, ValueError, OSError) as error:
             msg = f"{shown} cannot be opened: {hide_password(str(error))}"
+            scheme, sign, _ = source.partition("://")
+            if sign and scheme not in available_protocols():
+                msg += f". {did_you_mean(scheme, _SCHEMES)}"
             raise SourceError(msg) from error
         if not exists:
             msg = f"{shown} does not exist. Give a directory, a file or a URL."

@@ -165,6 +165,10 @@ def is_sqlite(path: pathlib.Path) -> bool:
         return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
 
 
+def _below(path: str | None) -> str:
+    return f"/{path}" if path else ""
+
+
 def _file(address: str) -> pathlib.Path:
     """Return the file of a path or SQLite URL, and make sure that it is there.
 
@@ -174,7 +178,12 @@ def _file(address: str) -> pathlib.Path:
     if address.startswith("sqlite"):
         from sqlalchemy.engine import make_url
 
-        name = make_url(address).database or ""
+        url = make_url(address)
+        if url.host:
+            msg = f"{address} names a server, and SQLite has none. Write a path after"
+            msg += f" three slashes: sqlite:///{url.host}{_below(url.database)}."
+            raise SourceError(msg)
+        name = url.database or ""
         name = name.removeprefix("file:").partition("?")[0]
     if name in ("", ":memory:"):
         msg = f"{address} lives in the memory of one process. Give the study itself."
