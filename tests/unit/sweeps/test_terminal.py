@@ -108,6 +108,31 @@ def test_a_narrow_terminal_keeps_every_reason() -> None:
     assert "non_finite" in shown(comparison(), width=70)
 
 
+def test_the_name_of_a_scheduler_or_pruner_is_not_broken() -> None:
+    """Also in a terminal of the usual width."""
+    reasons = ("pruner:MedianPruner", "scheduler:AsyncHyperBandScheduler")
+    trials = tuple(
+        Trial(id=r, outcome=Outcome.SCHEDULER, reason=r, steps_run=3, time_s=28.0)
+        for r in reasons
+    )
+    sweep = Sweep(source="/runs/x", engine="ray", name="x", trials=trials)
+    table = shown(compare(sweep.with_objective("loss", "min")), width=80)
+    assert "│ pruner:MedianPruner " in table
+    assert "│ AsyncHyperBandScheduler " in table
+
+
+def test_a_long_message_stays_below_its_trial() -> None:
+    """Every line of it is indented."""
+    words = "word " * 40
+    record = StopRecord(reason="plateau", message=words, outcome=Outcome.GUARD)
+    cut = Trial(id="t", outcome=Outcome.GUARD, reason="plateau", steps_run=3)
+    sweep = Sweep(
+        source="/runs/x", engine="ray", name="x", trials=(cut,), records={"t": record}
+    )
+    lines = shown(compare(sweep.with_objective("loss", "min")), 80).splitlines()
+    assert {line[:8] for line in lines if "word" in line} == {"    word"}
+
+
 def test_the_json_is_strict_and_whole() -> None:
     """Non-finite numbers are texts; a program finds what the tables hold."""
     found = comparison()

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _MOST_PARAMETERS = 5
 _MOST_CHOICES = 4
 _MOST_PROBLEMS = 10
+_WIDE_REASON = 20
 _STYLES = {
     Outcome.COMPLETED: "green",
     Outcome.CRITERION: "green",
@@ -82,12 +83,12 @@ def _reasons(comparison: Comparison) -> Table:
     table = Table(title=title, title_justify="left")
     for heading in ("reason", "blame"):
         table.add_column(heading, overflow="fold")
-    for heading in ("trials", "share", "compute", "share", "median steps"):
+    for heading in ("trials", "share", "compute", "share", "median\nsteps"):
         table.add_column(heading, justify="right", no_wrap=True)
     for group in comparison.groups:
         style = _STYLES.get(group.outcome, "") if group.outcome else ""
         table.add_row(
-            Text(group.title, style=style),
+            Text(_folded(group.title), style=style),
             str(group.blame or ""),
             str(len(group.trials)),
             f"{group.share:.0%}",
@@ -96,6 +97,11 @@ def _reasons(comparison: Comparison) -> Table:
             f"{group.median_step:g}",
         )
     return table
+
+
+def _folded(reason: str) -> str:
+    """Break a long reason after its kind, rather than within a class's name."""
+    return reason.replace(":", ":\n", 1) if len(reason) > _WIDE_REASON else reason
 
 
 def _show_parameters(groups: Sequence[Group], console: Console) -> None:

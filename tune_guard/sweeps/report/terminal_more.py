@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +94,7 @@ def show_trials(found: Comparison, console: Console) -> None:
     for look in found.first_looks[:_MOST_LOOKS]:
         console.print(escape(f"  {look.trial.id}: {look.why}."))
         if look.record and look.record.message:
-            console.print(escape(f"    {look.record.message}"))
+            console.print(Padding.indent(Text(look.record.message), 4))
     more = len(found.first_looks) - _MOST_LOOKS
     if more > 0:
         console.print(f"  and {more} more (--json)")
