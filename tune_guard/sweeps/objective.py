@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import TYPE_CHECKING
 
-from tune_guard.exceptions import ConfigError
+from tune_guard.exceptions import ConfigError, did_you_mean
 from tune_guard.record import Outcome
 from tune_guard.sweeps.curves import MODES
 
@@ -86,7 +87,27 @@ def resolve(sweep: Sweep, metric: str = "", mode: str = "") -> Sweep:
         msg = f"Whether `{metric}` of {sweep.place} is to be minimized or maximized"
         msg += " is not recorded. Say `--mode min` or `--mode max`."
         raise ConfigError(msg)
-    return sweep.with_objective(metric, known or "min")
+    ranked = sweep.with_objective(metric, known or "min")
+    return ranked if _was_reported(sweep, metric) else _with_gap(ranked, metric)
+
+
+def _was_reported(sweep: Sweep, metric: str) -> bool:
+    known = sweep.metrics()
+    return metric in known or any(metric in t.finals for t in sweep.trials) or not known
+
+
+def _with_gap(sweep: Sweep, metric: str) -> Sweep:
+    """Say that the policy named a metric which never came: nothing can be ranked."""
+    from tune_guard.sweeps.sweep import Problem
+
+    near = did_you_mean(metric, sweep.metrics())
+    what = (
+        f"no trial reported the objective `{metric}`, so that its rules were inactive"
+        f" and nothing is ranked. {near} Correct the policy; rank this sweep with"
+        " `--metric` and `--mode`"
+    )
+    gap = Problem(file=sweep.source, what=what)
+    return dataclasses.replace(sweep, problems=(*sweep.problems, gap))
 
 
 def _listed(sweep: Sweep) -> str:

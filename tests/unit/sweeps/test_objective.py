@@ -185,6 +185,23 @@ def test_what_is_asked_for_goes_before_what_is_recorded() -> None:
     assert (asked.metric, asked.mode) == ("acc", "max")
 
 
+def test_an_objective_that_never_came_is_a_gap_with_the_nearest() -> None:
+    """A policy with a misspelt metric judged nothing, and its report says so."""
+    sweep = Sweep(
+        source="x",
+        engine="ray",
+        trials=[Trial(id="a")],
+        curves=Curves({"a": {"val_loss": curve(1)}}),
+        records={"a": said("val_los")},
+        metric="val_los",
+        modes={"val_los": "min"},
+    )
+    (gap,) = resolve(sweep).problems
+    assert "no trial reported the objective `val_los`" in gap.what
+    assert "Did you mean `val_loss`?" in gap.what
+    assert not resolve(sweep, "val_loss", "min").problems
+
+
 def test_a_wrong_mode_is_refused() -> None:
     """There are two directions."""
     with pytest.raises(
