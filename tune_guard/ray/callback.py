@@ -283,6 +283,9 @@ class GuardCallback(Callback):
             return
         self._recorded.add(trial.trial_id)
         self._open.pop(trial.trial_id, None)
+        if not record.objective:  # no stopper judged the trial, and named it
+            metric, mode = self._policy.metric, self._policy.mode or ""
+            record = replace(record, objective=metric, mode=mode)
         row = _engine.newest_row(trial)
         stamp = stamp_of(row)
         if stamp is None:

@@ -114,6 +114,18 @@ def test_a_trial_is_recorded_once(trial: FakeTrial) -> None:
     assert '"outcome": "completed"' in text
 
 
+def test_the_record_of_a_trial_that_none_judged_names_the_objective(
+    trial: FakeTrial,
+) -> None:
+    """Else a report of a sweep without a stopper would have to be told."""
+    callback = GuardCallback(POLICY)
+    trial.run_metadata.last_result = {"loss": 0.5, "done": True}
+    callback.on_trial_complete(**hooks([trial], trial))
+    record = record_in(trial.run_metadata.last_result)
+    assert record is not None
+    assert (record.objective, record.mode) == ("loss", "min")
+
+
 def test_the_record_is_in_the_next_snapshot(trial: FakeTrial) -> None:
     """Ray caches a trial's state until it is told that it changed."""
     callback = GuardCallback(POLICY)
