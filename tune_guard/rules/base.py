@@ -113,7 +113,8 @@ class Rule:
         value = getattr(self, name)
         real = isinstance(value, (int, float)) and not isinstance(value, bool)
         ok = real and math.isfinite(value) and value >= least
-        self.require(ok, name, f">= {least:g}" if real else "a number", advice)
+        wanted = f">= {least:g}" if math.isfinite(least) else "a finite number"
+        self.require(ok, name, wanted if real else "a number", advice)
 
 
 class Detector:

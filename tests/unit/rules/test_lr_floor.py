@@ -172,7 +172,7 @@ class TestConfiguration:
         [
             ({}, "`target` must be given where `floor` is not"),
             ({"target": "high"}, "`target` must be a number"),
-            ({"target": math.nan}, "`target` must be"),
+            ({"target": math.nan}, "`target` must be a finite number"),
             ({"floor": -1e-3}, "`floor` must be >= 0"),
             ({"floor": 0.0, "consecutive": 0}, "`consecutive` must be >= 1"),
             ({"floor": 0.0, "holds": None}, "`holds` must be a tuple of holds"),
