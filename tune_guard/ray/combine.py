@@ -10,9 +10,10 @@ from typing import Any
 from ray.tune.stopper import FunctionStopper, Stopper
 
 from tune_guard.coercion import to_number
-from tune_guard.exceptions import ConfigError
+from tune_guard.exceptions import ConfigError, brief
 from tune_guard.nested_keys import lookup
 from tune_guard.notices import Notices
+from tune_guard.policy import Policy
 from tune_guard.ray.rows import (
     DONE,
     RUNNING,
@@ -74,9 +75,14 @@ def _named(criterion: object) -> list[tuple[str, Stopper]]:
     if callable(criterion) and not isinstance(criterion, type):
         name = getattr(criterion, "__name__", type(criterion).__name__)
         return [(name, FunctionStopper(criterion))]
+    advice = "Pass an instance, not a class."
+    if isinstance(criterion, Policy):
+        advice = "Wrap the policy: GuardStopper(policy)."
+    elif isinstance(criterion, (list, tuple)):
+        advice = "Pass them one by one: combine(*criteria)."
     msg = (
         "combine() takes stoppers, dicts and functions, but got"
-        f" {criterion!r}. Pass an instance, not a class."
+        f" {brief(criterion)}. {advice}"
     )
     raise ConfigError(msg)
 

@@ -247,3 +247,19 @@ def test_what_is_no_criterion_is_an_error(criteria: tuple[Any, ...]) -> None:
     """At construction."""
     with pytest.raises(ConfigError):
         combine(*criteria)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "advice"),
+    [
+        (Policy.default("loss", "min"), "Wrap the policy: GuardStopper(policy)."),
+        ([MaximumIterationStopper(3)], "Pass them one by one"),
+        (MaximumIterationStopper, "Pass an instance"),
+    ],
+)
+def test_what_was_meant_is_said(criterion: Any, advice: str) -> None:
+    """And not with every field of a policy before it."""
+    with pytest.raises(ConfigError) as caught:
+        combine(criterion)
+    assert advice in str(caught.value)
+    assert len(str(caught.value)) < 400
