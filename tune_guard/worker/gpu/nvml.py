@@ -29,7 +29,7 @@ class NvmlUnavailable(Exception):  # noqa: N818 - it says what is the case
 
 
 class GpuLost(Exception):  # noqa: N818 - it says what happened
-    """The GPU has fallen off the bus; only a reset brings it back."""
+    """The GPU has fallen off the bus or is out of order; only a reset helps."""
 
 
 class Nvml:
@@ -54,6 +54,7 @@ class Nvml:
             msg = "the package `nvidia-ml-py` is not installed (tune-guard[gpu])"
             raise NvmlUnavailable(msg) from error
         self._api: Any = pynvml
+        self._gone = (pynvml.NVMLError_GpuIsLost, pynvml.NVMLError_ResetRequired)
         try:
             pynvml.nvmlInit()
         except Exception as error:
@@ -188,7 +189,7 @@ class Nvml:
         for _ in range(_MOST_EVENTS if self._events is not None else 0):
             try:
                 event = api.nvmlEventSetWait_v2(self._events, 0)
-            except api.NVMLError_GpuIsLost as error:
+            except self._gone as error:
                 raise GpuLost from error
             except api.NVMLError:  # a timeout: nothing has happened
                 break
@@ -215,7 +216,7 @@ class Nvml:
                 found = way()
             except (api.NVMLError_NotSupported, api.NVMLError_FunctionNotFound):
                 continue
-            except api.NVMLError_GpuIsLost as error:
+            except self._gone as error:
                 raise GpuLost from error
             except api.NVMLError as error:
                 self._errors[what] = error
