@@ -135,6 +135,7 @@ def _meant(
         named = re.search(r"device (\d+)", text)
         parent = int(named.group(1)) if named else None
         return parent, {} if parent is None else {value: parent}
+    value = value.partition(",")[0]  # the first of several is this process's
     if value.isdigit():
         return int(value) if int(value) < len(uuids) else None, {}
     matching = [i for i, uuid in enumerate(uuids) if uuid.startswith(value)]

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from tests.cases.adapter import Plan
+from tests.cases.decode import decode
 from tests.cases.staging import Environment, NotStagedError
 from tests.cases.stream import Outcome
 from tune_guard.rules import NonFinite
@@ -32,6 +33,7 @@ def stage(environment: Environment, plan: Plan) -> dict[str, Outcome]:
     Raises:
         NotStagedError: If it needs what does not exist.
     """
+    environment = decode(environment)
     if not plan.rules:
         plan.add(NonFinite())
     for needed, staging in _STAGINGS.items():

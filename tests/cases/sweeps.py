@@ -13,6 +13,7 @@ from typing import Any
 from tests.cases.adapter import Plan
 from tests.cases.staging import ROOT, Environment, NotStagedError
 from tests.cases.stream import Outcome
+from tune_guard.nested_keys import flat_keys
 from tune_guard.record import DETAIL, FALLBACK_SUFFIX, REASON, STEP
 
 # ---------------------------------------------- several trials, one Ray stopper
@@ -30,6 +31,9 @@ def place(environment: Environment, plan: Plan, _: Path) -> dict[str, Outcome]:
         for key, rows in environment.items()
         if key.endswith("_results")
     }
+    for rows in results.values():
+        for row in rows:
+            plan.read_telemetry_of(flat_keys(row["metrics"]))
     stopper = GuardStopper(plan.policy(), step_key="step")
     outcomes = {name: Outcome() for name in results}
     for turn in range(max(map(len, results.values()))):

@@ -305,6 +305,56 @@ def test_lines_of_a_table_are_read_by_our_readers() -> None:
     assert run_case(case).got == "stop non_finite @3"
 
 
+# ------------------------------------------------- other surroundings of the kinds
+
+
+def staged(config: dict[str, Any], **environment: Any) -> str:
+    """Return what became of a case with surroundings, and what it broke."""
+    case = {"id": "x", "guard_config": config, "expected": {}}
+    result = run_case({**case, "inputs": {"environment": environment}})
+    return "; ".join([result.got, *result.notes])
+
+
+@pytest.mark.parametrize(
+    ("samples", "got"),
+    [
+        (["ok", "NVMLError_GpuIsLost"], "stop gpu_fault @1"),
+        # https://github.com/leptonai/gpud/pull/1133
+        (["ok", "NVMLError_ResetRequired on every query"], "stop gpu_fault @1"),
+        (["ok", "NVMLError_Timeout", "NVMLError_Unknown", "ok"], "continue"),
+        (["ok", *["NVMLError_NotSupported"] * 5], "continue"),
+    ],
+)
+def test_an_answer_of_the_gpu(samples: list[str], got: str) -> None:
+    """Only what a reset alone brings back is a fault."""
+    config = {"gpu_thermal": {"consecutive": 5}, "on_gpu_lost": "stop"}
+    assert staged(config, samples=samples) == got
+
+
+def test_trials_of_one_stopper_report_what_json_has_no_word_for() -> None:
+    """NaN in one of two, and telemetry under the names of a row."""
+    rows = [{"step": i, "metrics": {"loss": x}} for i, x in enumerate((1.0, NAN))]
+    hot = [{"step": i, "metrics": {"throttle_reasons": 32}} for i in range(3)]
+    config = {"non_finite": {"metrics": ["loss"]}, "gpu_thermal": {"consecutive": 2}}
+    got = staged(config, driver="x", trial_A_results=rows, trial_B_results=hot)
+    assert got == "A: stop non_finite @1, B: stop thermal_throttle @1"
+
+
+def test_a_replayed_trial_holds_a_nan() -> None:
+    """As Ray writes it: a bare token."""
+    rows = [{"training_iteration": i, "loss": x} for i, x in ((1, 1.0), (2, NAN))]
+    config = {"non_finite": {"metrics": ["loss"]}}
+    assert staged(config, **{"result.json": rows}) == "stop non_finite @2"
+
+
+def test_the_first_of_several_visible_devices_is_watched() -> None:
+    """By index or by UUID."""
+    devices = ["GPU-aaaa1111-...", "GPU-bbbb2222-..."]
+    values = {"a": "1,0", "b": "GPU-bbbb,GPU-aaaa", "c": "9,0", "d": "-1"}
+    config = {"gpu_thermal": {"consecutive": 5}}
+    assert staged(config, nvml_devices=devices, values=values) == "continue"
+
+
 # -------------------------------------------------------------------- the runner
 
 
