@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 if TYPE_CHECKING:
-    from tune_guard.sweeps.calibrate import Calibration, Goal
+    from tune_guard.sweeps.calibrate import Calibration
+    from tune_guard.sweeps.promise import Goal
 
 
 def calibrate(
@@ -53,7 +54,7 @@ def calibrate(
     """
     from tune_guard.cli import CLEAN, UNUSABLE
     from tune_guard.cli.console import print_json, talk
-    from tune_guard.sweeps.calibrate import Goal
+    from tune_guard.sweeps.promise import Goal
     from tune_guard.sweeps.report.calibrated import as_json, as_yaml, show
 
     if not sources:

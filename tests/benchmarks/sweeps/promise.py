@@ -26,8 +26,8 @@ from tests.benchmarks.sweeps.data import Run, Study, load
 from tests.benchmarks.sweeps.figures import measure
 from tests.benchmarks.sweeps.guard import run_guard
 from tune_guard.policy import Policy
-from tune_guard.sweeps.calibrate import fixed_sequence
 from tune_guard.sweeps.levels import LEVELS, Level
+from tune_guard.sweeps.promise import fixed_sequence
 from tune_guard.sweeps.risk import fewest
 
 LIMITS = (0.02, 0.03, 0.05, 0.1)

@@ -1,92 +1,18 @@
-"""Calibration: bounds, the sequence of levels, refusals, and what is written."""
+"""Calibration: the level that is chosen, refusals, and what is written."""
 
 from __future__ import annotations
 
-import math
-import random
-from array import array
 from pathlib import Path
 
 import pytest
 
 from tune_guard.cli import main
-from tune_guard.exceptions import ConfigError
 from tune_guard.policy import DEFAULT, Policy
-from tune_guard.record import Outcome
-from tune_guard.sweeps.calibrate import (
-    Goal,
-    Judged,
-    Past,
-    TooFewSweepsError,
-    chosen_from,
-    fixed_sequence,
-    judge,
-)
-from tune_guard.sweeps.curves import Curve, Curves
+from tune_guard.sweeps.calibrate import TooFewSweepsError, chosen_from
 from tune_guard.sweeps.levels import LEVELS
+from tune_guard.sweeps.past import Judged, Past
+from tune_guard.sweeps.promise import Goal
 from tune_guard.sweeps.report.calibrated import as_yaml
-from tune_guard.sweeps.risk import binomial_tail, fewest, p_value
-from tune_guard.sweeps.sweep import Sweep, Trial
-
-# ------------------------------------------------------------------------ bounds
-
-
-def test_the_binomial_tail_is_that_of_the_tables() -> None:
-    """At most 2 of 10 at one in four: 0.5256."""
-    assert binomial_tail(2, 10, 0.25) == pytest.approx(0.5256, abs=1e-4)
-
-
-def test_losses_of_zero_and_one_use_the_exact_tail() -> None:
-    """One kill in 100 sweeps, against a rate of 5%."""
-    losses = [1.0] + [0.0] * 99
-    assert p_value(losses, 0.05) == pytest.approx(binomial_tail(1, 100, 0.05))
-
-
-def test_losses_between_use_the_smaller_bound() -> None:
-    """Half a kill in 100 sweeps: Hoeffding's tight form, not Bentkus's e times."""
-    losses = [0.5] + [0.0] * 99
-    mean, limit = 0.005, 0.05
-    entropy = mean * math.log(mean / limit)
-    entropy += (1 - mean) * math.log((1 - mean) / (1 - limit))
-    assert p_value(losses, limit) == pytest.approx(math.exp(-100 * entropy))
-
-
-def test_a_mean_at_the_limit_or_above_refutes_nothing() -> None:
-    """The p-value is 1, or close to it."""
-    assert p_value([0.1] * 50, 0.1) == 1.0
-    assert p_value([0.5] * 50, 0.1) == 1.0
-    assert p_value([], 0.1) == 1.0
-
-
-@pytest.mark.parametrize(("limit", "confidence"), [(0.01, 0.9), (0.05, 0.95)])
-def test_the_fewest_sweeps_are_just_enough(limit: float, confidence: float) -> None:
-    """One fewer without a single kill refutes nothing."""
-    count = fewest(limit, confidence)
-    assert p_value([0.0] * count, limit) <= 1 - confidence
-    assert p_value([0.0] * (count - 1), limit) > 1 - confidence
-
-
-# ---------------------------------------------------------------------- sequence
-
-
-def test_the_first_level_that_fails_ends_the_sequence() -> None:
-    """A bolder one that looks safe is not taken: it was not to be tested."""
-    rows = fixed_sequence([(0.0, 0.5, 0.0)] * 100, limit=0.05, error=0.1)
-    assert [kept for _, _, kept in rows] == [True, False, False]
-
-
-def test_the_promise_holds_as_often_as_it_says() -> None:
-    """True rates 0, 3, 6 and 9 in 100 with a limit of 5: wrong in at most 10%.
-
-    500 draws of 80 sweeps; a tenth of wrong ones may scatter up to 13%.
-    """
-    rng, rates = random.Random(1), (0.0, 0.03, 0.06, 0.09)
-    wrong = 0
-    for _ in range(500):
-        losses = [[float(rng.random() < rate) for rate in rates] for _ in range(80)]
-        kept = [kept for _, _, kept in fixed_sequence(losses, 0.05, 0.1)]
-        wrong += kept[2] or kept[3]
-    assert wrong <= 65
 
 
 def judged(*losses: float, budget: int = 20) -> Judged:
@@ -123,62 +49,6 @@ def test_sweeps_that_even_the_most_lenient_level_harms_are_refused() -> None:
     """It says how many it killed."""
     with pytest.raises(TooFewSweepsError, match=r"killed 50\.00% of the best"):
         chosen_from(Past(judged=[judged(0.5)] * 300), Goal(false_kill=0.05))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"false_kill": 0.0}, {"false_kill": 1.0}, {"confidence": 0.3}, {"top": 0.0}],
-)
-def test_a_goal_that_cannot_be_meant_is_refused(wrong: dict[str, float]) -> None:
-    """At construction."""
-    with pytest.raises(ConfigError, match=next(iter(wrong))):
-        Goal(**wrong)
-
-
-# ------------------------------------------------------------------------ sweeps
-
-
-def sweep(*outcomes: Outcome | None, state: str = "") -> Sweep:
-    """Return a sweep whose trials are stuck from the start, and one that learns."""
-    names = [f"t{number}" for number in range(len(outcomes))]
-    flat = Curve(array("q", range(40)), array("d", [1.0] * 40))
-    good = Curve(array("q", range(40)), array("d", [1 / (1 + i) for i in range(40)]))
-    return Sweep(
-        source="here",
-        engine="table",
-        modes={"loss": "min"},
-        metric="loss",
-        trials=tuple(
-            Trial(id=name, outcome=outcome, state=state, steps_run=39)
-            for name, outcome in zip(names, outcomes, strict=True)
-        ),
-        curves=Curves({n: {"loss": good if n == "t0" else flat} for n in names}),
-    )
-
-
-def test_every_level_judges_the_trials_that_nothing_had_cut() -> None:
-    """Two were pruned: they are left out, and nine stuck ones are cut."""
-    done, pruned = [Outcome.COMPLETED] * 10, [Outcome.PRUNER, Outcome.GUARD]
-    found = judge(sweep(*done, *pruned), ("", ""), 0.1)
-
-    assert (found.trials, found.censored) == (10, 2)
-    assert found.losses == (0.0,) * len(LEVELS)
-    assert found.saved[0] == 0.0
-    assert found.saved[1] > 0.5
-
-
-def test_a_table_that_says_nothing_of_ends_counts() -> None:
-    """But a trial whose engine called it something unknown does not."""
-    assert judge(sweep(*[None] * 10), ("", ""), 0.1).trials == 10
-    assert judge(sweep(*[None] * 10, state="RUNNING"), ("", ""), 0.1).trials == 0
-
-
-def test_levels_only_get_bolder() -> None:
-    """Each cuts the stuck and fallen at least as the one before; the ids differ."""
-    assert LEVELS[3].rules == DEFAULT
-    assert len({level.name for level in LEVELS}) == len(LEVELS)
-    found = judge(sweep(*[Outcome.COMPLETED] * 10), ("", ""), 0.1)
-    assert list(found.saved) == sorted(found.saved)
 
 
 def test_the_policy_that_is_written_can_be_read_and_says_its_promise() -> None:
