@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tune_guard.record import StopRecord
+from tune_guard.sweeps import load_sweep
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -75,3 +78,27 @@ def stamped(step: int, reason: str = "", **values: Any) -> dict[str, Any]:
         "detail": detail if reason else "",
     }
     return row(step, tune_guard=stamp, **values)
+
+
+def known(
+    trial_id: str = "t0", status: str = "TERMINATED", **more: Any
+) -> dict[str, Any]:
+    """Return what the state says about a trial."""
+    return {
+        "trial_id": trial_id,
+        "status": status,
+        "relative_logdir": f"a_{trial_id}",
+        **more,
+    }
+
+
+def ended(experiment: RayExperiment, *rows: dict[str, Any], **fields: Any) -> Any:
+    """Load one trial of these rows and this state."""
+    experiment.trial("a_t0", rows)
+    experiment.state(known(**fields))
+    return load_sweep(experiment.path).trials[0]
+
+
+def record_text(**fields: Any) -> str:
+    """Return the text of a trial's tune_guard.json."""
+    return json.dumps(StopRecord(**fields).metadata())

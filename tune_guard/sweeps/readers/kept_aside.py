@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pathlib
+import posixpath
 from typing import TYPE_CHECKING, Any
 
 from tune_guard.record import FALLBACK_FOLDER, FALLBACK_SUFFIX
 from tune_guard.strict_json import from_json
+from tune_guard.sweeps.readers.ray_state import last_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,21 +45,40 @@ def _plain(storage: object) -> str:
     return str(storage).removeprefix("sqlite:///")
 
 
-def kept_aside_of_experiment(name: str) -> list[Mapping[str, Any]]:
-    """Return the records that a Ray experiment's storage refused, the newest last.
+class KeptAside:
+    """The records that the storage of a Ray experiment refused.
 
     They lie below the working or the home directory of the driver.
 
     Args:
         name: Name of the experiment's directory.
     """
-    found: list[Mapping[str, Any]] = []
-    for folder in (pathlib.Path.home(), pathlib.Path()):
-        for line in _lines(folder / FALLBACK_FOLDER / f"{name}{FALLBACK_SUFFIX}"):
-            entry = from_json(line)
-            if isinstance(entry, dict):
-                found.append(entry)
-    return found
+
+    def __init__(self, name: str) -> None:
+        file = pathlib.Path(FALLBACK_FOLDER) / f"{name}{FALLBACK_SUFFIX}"
+        lines = [*_lines(pathlib.Path.home() / file), *_lines(file)]
+        entries = map(from_json, lines)
+        self._entries = [entry for entry in entries if isinstance(entry, dict)]
+        self._matched: set[str] = set()
+
+    def of(self, *names: str) -> Mapping[str, Any] | None:
+        """Return the newest record of a trial; a full disk may have left no id."""
+        for entry in reversed(self._entries):
+            trial_id = str(entry.get("trial_id"))
+            own = {trial_id, last_part(str(entry.get("path") or ""))}
+            if own & set(names) - {""}:
+                self._matched.add(trial_id)
+                found: Mapping[str, Any] = entry
+                return found
+        return None
+
+    def unmatched(self, experiment: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the newest record of each trial of this place that nobody asked for."""
+        newest = {str(e.get("trial_id")): e for e in self._entries}
+        for trial_id, entry in newest.items():
+            place = posixpath.dirname(str(entry.get("path") or ""))
+            if trial_id not in self._matched and place == experiment:
+                yield entry
 
 
 def _entries(path: pathlib.Path, study: str) -> Iterator[dict[str, Any]]:
