@@ -7,16 +7,15 @@ import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from tune_guard.evidence.window import Window
-from tune_guard.monitor import Monitor
 from tune_guard.optuna import _engine
 from tune_guard.optuna import evidence as bundles
 from tune_guard.optuna.announcer import Announcer
-from tune_guard.optuna.finished import FinishedTrials
+from tune_guard.optuna.monitors import Monitors
 from tune_guard.optuna.recorder import Recorder
 from tune_guard.optuna.requeue import attempt_of, requeue
 from tune_guard.optuna.signals import Watch, Watches
-from tune_guard.record import Outcome, StopRecord
+from tune_guard.optuna.wrapped import WrappedPruner
+from tune_guard.record import StopRecord
 from tune_guard.verdict import Blame, Level
 from tune_guard.worker.faults import HardwareFault
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial, Trial
 
     from tune_guard.evidence.settings import Evidence
+    from tune_guard.monitor import Monitor
     from tune_guard.notices import Notices
     from tune_guard.policy import Policy
 
@@ -68,11 +68,14 @@ class Judge:
         note: bool = False,
     ) -> None:
         self._policy = policy
-        self._wrapped = wrapped
+        self._wrapped = (
+            None
+            if wrapped is None
+            else WrappedPruner(wrapped, policy.metric, veto, notices)
+        )
         self._notices = notices
         self._mark_infeasible = mark_infeasible
         self._most_attempts = most_attempts
-        self._veto = veto
         self._note = note
         self._evidence = evidence if evidence and evidence.has_place else None
         self._recorder = Recorder(notices)
@@ -81,11 +84,13 @@ class Judge:
 
     def _begin_process(self) -> None:
         self._watches = Watches()
-        self._finished = FinishedTrials(self._notices)
+        self._monitors = Monitors(
+            self._policy, self._notices, keeps_window=self._evidence is not None
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what belongs to this process: a study pickles its pruner."""
-        mine = ("_watches", "_finished")
+        mine = ("_watches", "_monitors")
         return {k: v for k, v in self.__dict__.items() if k not in mine}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -174,45 +179,15 @@ class Judge:
         return watch
 
     def _new_watch(self, study: Study, trial: FrozenTrial) -> Watch:
-        policy, number = self._policy_for(study), str(trial.number)
-        monitor = None
-        if policy is not None:
-            policy, peers = self._finished.compared(study, policy)
-            policy = policy.for_trial(trial.params)
-            monitor = Monitor(
-                policy, trial_id=number, notices=self._notices, peers=peers
-            )
-            monitor.attempt = attempt_of(trial.user_attrs)
-            monitor.witness = None if self._evidence is None else Window()
+        monitor = self._monitors.begin(study, trial)
         watch = Watch(monitor, stores_values=len(study.directions) == 1)
         self._announcer.started(study, trial)
         stored = StopRecord.from_metadata(trial.user_attrs)
-        if stored is not None and stored.trial != number:
+        if stored is not None and stored.trial != str(trial.number):
             self._recorder.clear(study, trial)
         elif stored is not None and stored.reason:
             watch.record = stored
         return watch
-
-    def _policy_for(self, study: Study) -> Policy | None:
-        """Return the policy with a mode: its own, else the study's direction."""
-        policy, name = self._policy, study.study_name
-        mode = _engine.mode_of(study, policy.metric)
-        if mode is None and policy.mode is None:
-            self._notices.once(
-                f"mode:{name}",
-                f"Study `{name}` does not say which direction `{policy.metric}` has, so"
-                " the guard is off there. Write Policy.default"
-                f'("{policy.metric}", "min"), or name it in `study.set_metric_names`.',
-            )
-            return None
-        if mode is not None and policy.mode not in (None, mode):
-            self._notices.once(
-                f"mode:{name}",
-                f"The policy's mode is {policy.mode!r}, but study `{name}` has the"
-                f" direction {mode!r}: the guard uses {policy.mode!r}, Optuna uses"
-                f" {mode!r}. Correct one of them.",
-            )
-        return policy if mode is None else policy.with_mode(mode)
 
     def _cut(self, study: Study, trial: FrozenTrial, watch: Watch) -> None:
         """Record the guard's verdict once, and tell the search whose fault it was."""
@@ -267,81 +242,23 @@ class Judge:
             self._recorder.store(study, trial, watch.monitor.record())
 
     def _ask(
-        self, wrapped: BasePruner, study: Study, trial: FrozenTrial, watch: Watch
+        self, wrapped: WrappedPruner, study: Study, trial: FrozenTrial, watch: Watch
     ) -> bool:
-        """Ask the wrapped pruner, once per report, and record its verdict.
+        """Ask the wrapped pruner, and record its verdict.
 
-        Successive halving answers differently when asked twice. Its verdicts do
-        not stick: a trial that runs on all the same is judged afresh.
+        It does not stick: a trial that runs on all the same is judged afresh.
         """
         if len(study.directions) > 1:
             return False
-        reports = len(trial.intermediate_values)
-        if watch.asked_at != reports:
-            watch.pruner_says = self._wants(wrapped, study, trial, watch)
-            watch.asked_at = reports
+        if wrapped.ask(study, trial, watch):
             if watch.pruner_says and watch.record is None:
-                watch.record = self._record_of(wrapped, trial, watch)
+                watch.record = wrapped.record(trial, watch)
                 self._recorder.store(study, trial, watch.record)
                 self._announcer.ended(study, trial, watch.record)
             elif watch.record is not None and not watch.pruner_says:
                 watch.record = None
                 self._recorder.clear(study, trial)
         return watch.pruner_says
-
-    def _wants(
-        self, wrapped: BasePruner, study: Study, trial: FrozenTrial, watch: Watch
-    ) -> bool:
-        """Ask the pruner; with a veto, its wish stands until the rule agrees.
-
-        A pruner whose wish stands is not asked again: what it stores about this
-        trial stays what it would have stored without the veto.
-        """
-        if watch.wished_at is None and self._put_to(wrapped, study, trial):
-            watch.wished_at = max(trial.intermediate_values, default=-1)
-        wishes = watch.wished_at is not None
-        if self._veto is None:
-            watch.wished_at = None
-            return wishes
-        monitor = watch.monitor
-        return wishes and (monitor is None or monitor.is_against(self._veto))
-
-    def _put_to(self, wrapped: BasePruner, study: Study, trial: FrozenTrial) -> bool:
-        try:
-            return wrapped.prune(study, trial)
-        except Exception as error:  # noqa: BLE001 - nothing may raise into a study
-            kind = type(wrapped).__name__
-            self._notices.once(
-                f"pruner:{type(error).__name__}",
-                f"The wrapped {kind} failed with {error!r} at trial {trial.number}:"
-                " that counts as no. The guard goes on judging; correct the pruner.",
-            )
-            return False
-
-    def _record_of(
-        self, wrapped: BasePruner, trial: FrozenTrial, watch: Watch
-    ) -> StopRecord:
-        kind, values = type(wrapped).__name__, trial.intermediate_values
-        step = max(values, default=-1)
-        known = StopRecord(trial=str(trial.number))
-        if watch.monitor is not None:
-            known = watch.monitor.record()
-        return replace(
-            known,
-            reason=f"pruner:{kind}",
-            outcome=Outcome.PRUNER,
-            step=step,
-            metric=self._policy.metric,
-            value=values.get(step),
-            message=self._pruners_reason(kind, watch),
-            host=socket.gethostname(),
-        )
-
-    def _pruners_reason(self, kind: str, watch: Watch) -> str:
-        if self._veto is None:
-            return f"{kind} pruned the trial; no rule of the guard stood against it."
-        asked = f"{kind} asked to prune the trial at step {watch.wished_at}"
-        return f"{asked}, and the rule `{self._veto}` agrees."
 
     def _trouble(self, number: int, error: Exception) -> None:
         self._notices.once(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import optuna
 from optuna.pruners import BasePruner
 from optuna.storages import InMemoryStorage
+from optuna.trial import TrialState, create_trial
 
 from tune_guard.policy import Policy
 from tune_guard.rules import NonFinite
@@ -21,8 +22,12 @@ if TYPE_CHECKING:
     import pytest
 
     from tune_guard.observation import Observation
+    from tune_guard.optuna import GuardPruner
 
 NAN = float("nan")
+LEARNS = [0.05 * step for step in range(20)]
+SLOW = [0.01 + 0.001 * step for step in range(20)]
+"""Learns, but far behind the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,3 +126,27 @@ def steps_until_pruned(trial: optuna.Trial, values: list[float]) -> int | None:
         if trial.should_prune():
             return step
     return None
+
+
+def thrifty(**fields: Any) -> Policy:
+    """Return a policy that compares trials."""
+    return Policy.thrifty("value", "max", **{"budget_steps": 20, **fields})
+
+
+def study_with(
+    pruner: GuardPruner, *, finished: int = 3, state: TrialState = TrialState.COMPLETE
+) -> optuna.Study:
+    """Return a study in which trials that learn have ended."""
+    study = study_of(pruner, direction="maximize")
+    values = dict(enumerate(LEARNS))
+    value = LEARNS[-1] if state == TrialState.COMPLETE else None
+    for _ in range(finished):
+        study.add_trial(
+            create_trial(state=state, value=value, intermediate_values=values)
+        )
+    return study
+
+
+def cut_of(study: optuna.Study, values: list[float]) -> int | None:
+    """Return the step at which a new trial with these reports is cut."""
+    return steps_until_pruned(study.ask(), values)

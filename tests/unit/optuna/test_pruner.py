@@ -5,15 +5,12 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
 import optuna
 import pytest
 from optuna.pruners import (
-    BasePruner,
     HyperbandPruner,
     MedianPruner,
     PatientPruner,
-    SuccessiveHalvingPruner,
 )
 
 from tests.unit.optuna.support import (
@@ -47,59 +44,6 @@ def test_the_guard_judges_before_the_wrapped_pruner() -> None:
     trial = study_of(GuardPruner(wrapped)).ask()
     assert steps_until_pruned(trial, [1.0, NAN]) == 1
     assert wrapped.asked == [0]
-
-
-def test_the_wrapped_pruners_verdict_is_recorded_with_its_class() -> None:
-    """A healthy trial that the wrapped pruner cuts carries the pruner's name."""
-    trial = study_of(GuardPruner(ScriptedPruner(1))).ask()
-    assert steps_until_pruned(trial, [1.0, 0.5, 0.4]) == 1
-    assert trial.user_attrs[REASON] == "pruner:ScriptedPruner"
-    assert trial.user_attrs[STEP] == 1
-    assert trial.user_attrs[DETAIL]["outcome"] == "pruner"
-
-
-def test_the_verdict_is_a_plain_bool() -> None:
-    """MedianPruner and others return numpy's bools, or nothing."""
-
-    class Odd(BasePruner):
-        def prune(self, study: Any, trial: Any) -> Any:
-            return np.True_ if trial.intermediate_values else None
-
-    trial = study_of(GuardPruner(Odd())).ask()
-    assert trial.should_prune() is False
-    trial.report(1.0, 0)
-    assert trial.should_prune() is True
-
-
-def test_the_wrapped_pruner_is_asked_once_per_report() -> None:
-    """Asking again without a new report gives the same verdict from memory."""
-    wrapped = ScriptedPruner(0)
-    trial = study_of(GuardPruner(wrapped)).ask()
-    trial.report(1.0, 0)
-    assert [trial.should_prune() for _ in range(3)] == [True, True, True]
-    assert wrapped.asked == [0]
-
-
-def test_successive_halving_answers_the_same_when_asked_again() -> None:
-    """Bare, it says True, then False, because it has stored the rung by then."""
-    pruner = SuccessiveHalvingPruner(min_resource=1, reduction_factor=2)
-    study = study_of(GuardPruner(pruner))
-    for value in (1.0, 2.0):
-        trial = study.ask()
-        trial.report(value, 1)
-        trial.should_prune()
-    trial = study.ask()
-    trial.report(3.0, 1)
-    assert [trial.should_prune() for _ in range(3)] == [True, True, True]
-
-
-def test_the_wrapped_pruners_verdict_does_not_stick() -> None:
-    """A trial that runs on all the same is judged afresh, its reason taken back."""
-    trial = study_of(GuardPruner(ScriptedPruner(1))).ask()
-    assert steps_until_pruned(trial, [1.0, 1.0]) == 1
-    trial.report(1.0, 2)
-    assert trial.should_prune() is False
-    assert trial.user_attrs[REASON] == ""
 
 
 def test_the_guards_verdict_sticks() -> None:
@@ -145,36 +89,6 @@ def test_every_value_between_two_questions_is_judged() -> None:
     assert trial.user_attrs[STEP] == 2
 
 
-def test_the_studys_direction_is_the_mode() -> None:
-    """A rising metric of a study that maximises is no plateau."""
-    rule = Plateau(patience=2, holds=())
-    rising = [0.5, 0.55, 0.6, 0.64, 0.67]
-    guard = GuardPruner(policy=policy(rule, metric="val_recall"))
-    up = study_of(guard, direction="maximize").ask()
-    assert steps_until_pruned(up, rising) is None
-    down = study_of(guard, direction="minimize").ask()
-    assert steps_until_pruned(down, rising) == 2
-
-
-def test_a_conflict_of_directions_is_named_once_and_the_policy_holds(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """The policy's mode was written down; the study's may be Optuna's default."""
-    rule = Plateau(patience=2, holds=())
-    study = study_of(GuardPruner(policy=policy(rule, mode="max")))
-    for _ in range(2):
-        assert steps_until_pruned(study.ask(), [0.5, 0.6, 0.7, 0.8]) is None
-    assert len(notices(caplog)) == 1
-    assert "the guard uses 'max'" in caplog.text
-
-
-def test_reported_values_have_the_name_of_the_policys_metric() -> None:
-    """The record speaks of the metric as the user calls it."""
-    trial = study_of(GuardPruner(policy=policy(metric="val/loss"))).ask()
-    assert steps_until_pruned(trial, [NAN]) == 0
-    assert trial.user_attrs[DETAIL]["metric"] == "val/loss"
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -197,22 +111,6 @@ def test_a_policy_in_the_pruners_place_is_told_where_it_belongs() -> None:
         GuardPruner(policy())  # type: ignore[arg-type]
     assert str(caught.value).startswith("Write GuardPruner(policy=...)")
     assert len(str(caught.value)) < 400
-
-
-def test_an_error_of_the_wrapped_pruner_leaves_the_trial_alone(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """A pruner's bug must not end a study; it is named once."""
-
-    class Broken(BasePruner):
-        def prune(self, study: Any, trial: Any) -> bool:
-            msg = "no rungs"
-            raise RuntimeError(msg)
-
-    trial = study_of(GuardPruner(Broken())).ask()
-    assert steps_until_pruned(trial, [1.0, 0.9, 0.8]) is None
-    assert len(notices(caplog)) == 1
-    assert "The wrapped Broken failed with RuntimeError('no rungs')" in caplog.text
 
 
 def test_a_pickled_guard_goes_on_judging() -> None:
