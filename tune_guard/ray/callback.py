@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,26 +15,14 @@ from tune_guard.coercion import to_number
 from tune_guard.evidence.settings import Evidence, checked
 from tune_guard.notices import Notices
 from tune_guard.policy import Policy
-from tune_guard.ray import _engine, outcome, setup_checks
+from tune_guard.ray import _engine, setup_checks
 from tune_guard.ray import evidence as bundles
 from tune_guard.ray.announcer import Announcer
-from tune_guard.ray.record_file import RecordFiles
-from tune_guard.ray.rows import (
-    DONE,
-    ITERATION,
-    TOP,
-    Stamp,
-    checked_policy,
-    record_in,
-    stamp_of,
-    to_row,
-)
-from tune_guard.record import REASON, Outcome, StopRecord
+from tune_guard.ray.recorder import Recorder
+from tune_guard.ray.rows import DONE, TOP, checked_policy, stamp_of, to_row
 
 if TYPE_CHECKING:
     from ray.tune.experiment import Trial
-
-logger = logging.getLogger("tune_guard")
 
 _EVIDENCE = Evidence()
 
@@ -79,11 +66,8 @@ class GuardCallback(Callback):
         self._policy = checked_policy(policy, "GuardCallback")
         self._evidence = checked(evidence)
         self._notices = Notices()
-        self._files = RecordFiles(self._notices)
         self._announcer = Announcer(self._policy)
-        self._open: dict[str, Trial] = {}
-        self._recorded: set[str] = set()
-        self._restored: set[str] | None = None
+        self._recorder = Recorder(self._policy, self._announcer, self._notices)
         self._time_budget_s: float | None = None
         self._began_s = time.monotonic()
 
@@ -104,25 +88,21 @@ class GuardCallback(Callback):
 
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         """At the first step, see which trials a restored experiment brought."""
-        if self._restored is None:
-            self._safely(self._take_stock, trials)
+        if not self._recorder.knows_restored:
+            self._safely(self._recorder.take_stock, trials)
             self._safely(_engine.survive_memory_kills, _engine.controller())
             self._safely(setup_checks.name_other_mode, self._policy, self._notices)
 
     def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
-        """Notice when the experiment was stopped: Ray names no trial then.
-
-        All open trials end at once, so one look tells; the rest are looked at
-        only when it did.
-        """
-        if self._ended_silently(trials):
+        """Notice when the experiment was stopped: Ray names no trial then."""
+        if self._recorder.ended_silently(trials):
             self._safely(self._record_experiment_stop, trials)
 
     def on_trial_start(
         self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
     ) -> None:
         """A trial starts, or starts again."""
-        self._safely(self._begin, trial)
+        self._safely(self._recorder.begin, trial)
 
     def on_trial_result(
         self,
@@ -137,7 +117,7 @@ class GuardCallback(Callback):
             self._safely(setup_checks.name_unjudged, self._notices)
         if result.get(DONE):
             self._safely(self._keep_evidence, trial, result)
-            self._safely(self._complete_row, trial, result)
+            self._safely(self._recorder.complete_row, trial, result)
         self._safely(self._announcer.sample, trial, result)
 
     def on_trial_recover(
@@ -150,13 +130,13 @@ class GuardCallback(Callback):
         self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
     ) -> None:
         """Record the end of a trial that did not fail."""
-        self._safely(self._record_end, trial)
+        self._safely(self._recorder.record_end, trial)
 
     def on_trial_error(
         self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
     ) -> None:
         """Record the end of a trial that failed for good."""
-        self._safely(self._record_error, trial)
+        self._safely(self._recorder.record_error, trial)
 
     def on_checkpoint(
         self,
@@ -173,7 +153,7 @@ class GuardCallback(Callback):
 
     def on_experiment_end(self, trials: list[Trial], **info: Any) -> None:
         """Note the trials that an interrupt left open; they may be resumed."""
-        self._safely(self._record_interrupt)
+        self._safely(self._recorder.record_interrupt)
 
     def _safely(self, do: Callable[..., None], *args: Any) -> None:
         try:
@@ -191,22 +171,6 @@ class GuardCallback(Callback):
         seconds = getattr(budget, "total_seconds", None)
         self._time_budget_s = to_number(seconds() if seconds else budget)
 
-    def _take_stock(self, trials: Sequence[Trial]) -> None:
-        self._recorded |= {t.trial_id for t in trials if _engine.is_finished(t)}
-        self._restored = {t.trial_id for t in trials if not _engine.is_finished(t)}
-
-    def _begin(self, trial: Trial) -> None:
-        trial_id = trial.trial_id
-        self._open[trial_id] = trial
-        self._recorded.discard(trial_id)
-        stamp = stamp_of(_engine.newest_row(trial))
-        if stamp is not None:
-            stamp.silent = None
-        if self._restored and trial_id in self._restored:
-            self._restored.discard(trial_id)
-            self._files.withdraw(trial)
-        self._announcer.started(trial)
-
     def _keep_evidence(self, trial: Trial, result: dict[str, Any]) -> None:
         """Keep the numbers of a trial that the stopper has just condemned."""
         stamp = stamp_of(result)
@@ -218,96 +182,8 @@ class GuardCallback(Callback):
         stamp.judge = None
         stamp.update(to_row(replace(record, evidence=name)))
 
-    def _complete_row(self, trial: Trial, result: dict[str, Any]) -> None:
-        if record_in(result) is not None:
-            return
-        stamp = stamp_of(result)
-        fields = outcome.end_at_row(trial, result, stamped=stamp is not None)
-        if stamp is None:
-            result[TOP] = stamp = Stamp()
-        stamp.update(to_row(outcome.record_at(trial, result, **fields)))
-
-    def _record_end(self, trial: Trial) -> None:
-        record = record_in(_engine.newest_row(trial))
-        if record is None:
-            record = self._unstamped_end(trial)
-        self._record(trial, record)
-
-    def _unstamped_end(self, trial: Trial) -> StopRecord:
-        """Return the record of an end at which no row was reported."""
-        if _engine.newest_row(trial).get(DONE):
-            return outcome.record_of(trial)
-        scheduler = _engine.scheduler_of(_engine.controller())
-        return outcome.record_of(trial, **outcome.cut_by_scheduler(scheduler, []))
-
-    def _record_error(self, trial: Trial) -> None:
-        self._record(trial, outcome.record_of(trial, **outcome.error_fields(trial)))
-
-    def _ended_silently(self, trials: Sequence[Trial]) -> bool:
-        looked_at = [
-            next(iter(self._open.values()), None),
-            trials[-1] if trials else None,
-        ]
-        return any(
-            trial is not None
-            and _engine.is_finished(trial)
-            and trial.trial_id not in self._recorded
-            for trial in looked_at
-        )
-
     def _record_experiment_stop(self, trials: Sequence[Trial]) -> None:
         spent_s = time.monotonic() - self._began_s
         budget_s = self._time_budget_s
         out_of_time = budget_s is not None and spent_s >= budget_s
-        for trial in trials:
-            if _engine.is_finished(trial) and trial.trial_id not in self._recorded:
-                fields = outcome.experiment_stop_fields(trial, out_of_time=out_of_time)
-                self._record(trial, outcome.record_of(trial, **fields))
-
-    def _record_interrupt(self) -> None:
-        interrupted = bool(self._open)
-        for trial in self._open.values():
-            record = outcome.record_of(
-                trial,
-                outcome=Outcome.INTERRUPTED,
-                reason="interrupted",
-                message="The sweep was interrupted; Tuner.restore resumes the trial.",
-            )
-            self._files.write(trial, _content(trial, record, final=False))
-        self._open = {}
-        self._announcer.over(interrupted=interrupted)
-
-    def _record(self, trial: Trial, record: StopRecord) -> None:
-        """Put the record into the last result, the hyperparameters and the file."""
-        if trial.trial_id in self._recorded:
-            return
-        self._recorded.add(trial.trial_id)
-        self._open.pop(trial.trial_id, None)
-        if not record.objective:  # no stopper judged the trial, and named it
-            metric, mode = self._policy.metric, self._policy.mode or ""
-            record = replace(record, objective=metric, mode=mode)
-        row = _engine.newest_row(trial)
-        stamp = stamp_of(row)
-        if stamp is None:
-            stamp = row[TOP] = Stamp()
-        stamp.update(to_row(record))
-        stamp.ended = True
-        stamp.monitor = None
-        _engine.keep(trial, row, _engine.controller())
-        shown = record.reason or str(record.outcome)
-        trial.evaluated_params = {**(trial.evaluated_params or {}), REASON: shown}
-        self._files.write(trial, _content(trial, record, final=True))
-        self._announcer.ended(trial, record)
-        if record.outcome is Outcome.GUARD:
-            logger.info("Trial %s: %s", trial.trial_id, record.message)
-
-
-def _content(trial: Trial, record: StopRecord, *, final: bool) -> dict[str, Any]:
-    row = _engine.newest_row(trial)
-    return {
-        **record.metadata(),
-        "trial_id": trial.trial_id,
-        "path": str(trial.path),
-        ITERATION: row.get(ITERATION),
-        "final": final,
-    }
+        self._recorder.record_experiment_stop(trials, out_of_time=out_of_time)
