@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import deque
 from itertools import chain, pairwise
 from statistics import median
-from typing import Any
 
 from tune_guard.coercion import is_real, is_whole
+from tune_guard.summary import Summary
 
 _MOST_BUCKETS = 64
 _RECENT = 5
 
 
-class Curve:
+class Curve(Summary, derived=("recent_top",)):
     """Summary of a trial's metric so far, as scores: higher is better.
 
     The readings lie in at most 64 buckets. While there are fewer readings, each
@@ -177,27 +177,17 @@ class Curve:
         cuts = (0, n // 4, n // 2, 3 * n // 4, n)
         return tuple(median(levels[begin:end]) for begin, end in pairwise(cuts))
 
-    def state(self) -> list[Any]:
-        """Return the summary as plain values."""
-        values = (getattr(self, name) for name in _STORED)
-        return [list(v) if isinstance(v, (list, deque)) else v for v in values]
-
-    def restore(self, state: list[Any]) -> None:
+    def restore(self, state: object) -> None:
         """Take over what :meth:`state` returned.
 
         Raises:
             ValueError: If it is damaged; nothing is taken over then.
         """
-        found = Curve()
-        for name, value in zip(_STORED, state, strict=True):
-            setattr(found, name, list(value) if isinstance(value, list) else value)
-        found._check()
-        for name in _STORED:
-            setattr(self, name, getattr(found, name))
-        self._recent = deque(found._recent, _RECENT)
+        super().restore(state)
+        self._recent = deque(self._recent, _RECENT)
         self.recent_top = max(self._recent, default=0.0)
 
-    def _check(self) -> None:
+    def check(self) -> None:
         """Refuse what would grow without a bound, or fail at the next reading."""
         counts = (self.count, self.warm, self.pending, self.width)
         lists = (self.early, self.tops, self.middles, self._recent)
@@ -215,6 +205,3 @@ class Curve:
         if not ok:
             msg = "a curve must hold its counts and readings"
             raise ValueError(msg)
-
-
-_STORED = tuple(name for name in Curve.__slots__ if name != "recent_top")

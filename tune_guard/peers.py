@@ -9,6 +9,8 @@ from itertools import islice
 from statistics import median
 from typing import Any
 
+from tune_guard.summary import Summary
+
 GRID = 100
 """Shares of the budget at which a course is kept, beside its start."""
 
@@ -21,7 +23,7 @@ _NOISE_WEAKENS = 3.0
 _NONE = -math.inf
 
 
-class Course:
+class Course(Summary):
     """How a trial's best score grew over its budget, in bounded memory.
 
     A share of the budget holds the best score up to it, however often or seldom
@@ -94,29 +96,8 @@ class Course:
         rest = median([abs(jump - middle) for jump in self.jumps])
         return 1.4826 * rest / math.sqrt(2.0)
 
-    def state(self) -> list[Any]:
-        """Return the course as plain values."""
-        values = (getattr(self, name) for name in self.__slots__)
-        return [list(v) if isinstance(v, list) else v for v in values]
-
-    def restore(self, state: object) -> None:
-        """Take over what :meth:`state` returned.
-
-        Raises:
-            ValueError: If it is damaged.
-        """
-        found = Course()
-        names = self.__slots__
-        if not isinstance(state, list) or len(state) != len(names):
-            msg = "a course must be a list of its values"
-            raise ValueError(msg)
-        for name, value in zip(names, state, strict=True):
-            setattr(found, name, list(value) if isinstance(value, list) else value)
-        found._check()
-        for name in names:
-            setattr(self, name, getattr(found, name))
-
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Refuse what would grow without a bound, or cannot be compared."""
         single = (self.first, self.best, self.last)
         ok = (
             isinstance(self.reached, list)

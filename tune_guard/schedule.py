@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tune_guard.coercion import is_real, is_whole
+from tune_guard.summary import Summary
 
 _SAME = 1e-6
 
 
-class Schedule:
+class Schedule(Summary):
     """Summary of the learning rates that a trial reported.
 
     It knows what was reported and guesses nothing about what is to come. Each
@@ -122,24 +121,8 @@ class Schedule:
             and flat >= 2 * self.longest_level
         )
 
-    def state(self) -> list[Any]:
-        """Return the summary as plain values."""
-        return [getattr(self, name) for name in self.__slots__]
-
-    def restore(self, state: list[Any]) -> None:
-        """Take over what :meth:`state` returned.
-
-        Raises:
-            ValueError: If it is damaged; nothing is taken over then.
-        """
-        found = Schedule()
-        for name, value in zip(self.__slots__, state, strict=True):
-            setattr(found, name, value)
-        found._check()
-        for name in self.__slots__:
-            setattr(self, name, getattr(found, name))
-
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Refuse what would fail at the next rate."""
         counts = (self.count, self.level_count, self.longest_level)
         steps = (
             *(self.first_step, self.last_step, self.peak_step),
