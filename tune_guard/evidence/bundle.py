@@ -94,6 +94,11 @@ class Bundle:
         """Bytes written so far, the manifest apart."""
         return sum(file["bytes"] for file in self.files)
 
+    @property
+    def refusal(self) -> str:
+        """Why nothing could be written, where that is so."""
+        return next(iter(self.left_out.values()), "the time was up")
+
 
 class _Refused(Exception):  # noqa: N818 - it says what happened
     """The place did not take a file."""

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tune_guard.evidence.bundle import LeftOut, Part, Stream
+from tune_guard.evidence.bundle import Bundle, LeftOut, Part, Place, Stream, write
 from tune_guard.evidence.coding import line, observation_as_json, state_as_json
 from tune_guard.evidence.environment import environment
 from tune_guard.evidence.settings import Evidence
@@ -53,6 +53,36 @@ def trial_parts(
         json_part("rules", RULES, lambda: _rules(verdict, streams, decided_by)),
         json_part("environment", ENVIRONMENT, environment),
     ]
+
+
+def write_wanted(
+    place: Place,
+    parts: Sequence[Part],
+    record: StopRecord,
+    evidence: Evidence,
+    *,
+    most_s: float | None = None,
+) -> Bundle:
+    """Write a trial's bundle, as its evidence is wanted. Never raises.
+
+    Args:
+        place: Where it goes.
+
+        parts: What could be written.
+
+        record: Why the trial is cut.
+
+        evidence: Which parts are wanted, and how much they may take.
+
+        most_s: Seconds that it may take, where they are not the evidence's own.
+    """
+    return write(
+        place,
+        in_order(parts, evidence),
+        {"reason": record.reason, "step": record.step, "trial": record.trial},
+        most_bytes=evidence.most_bytes,
+        most_s=evidence.most_s if most_s is None else most_s,
+    )
 
 
 def in_order(parts: Sequence[Part], evidence: Evidence) -> list[Part]:

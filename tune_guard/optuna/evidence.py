@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tune_guard.evidence.artifacts import place_for_optuna
-from tune_guard.evidence.bundle import write
-from tune_guard.evidence.parts import REPORTS, in_order, json_part, trial_parts
+from tune_guard.evidence.parts import REPORTS, json_part, trial_parts, write_wanted
 from tune_guard.evidence.places import bundle_name
 from tune_guard.evidence.rng import rng_states
 from tune_guard.optuna import _engine
@@ -41,18 +40,11 @@ def keep(  # noqa: PLR0917 - what it is about, then how
         return ""
     parts = trial_parts(record, monitor.verdict, {REPORTS: monitor})
     parts.append(json_part("rng", "rng.json", rng_states))
-    bundle = write(
-        place,
-        in_order(parts, evidence),
-        {"reason": record.reason, "step": record.step, "trial": record.trial},
-        most_bytes=evidence.most_bytes,
-        most_s=evidence.most_s,
-    )
+    bundle = write_wanted(place, parts, record, evidence)
     if not bundle.name:
-        refusal = next(iter(bundle.left_out.values()), "the time was up")
         notices.once(
             "evidence",
-            f"The evidence of trial {trial.number} could not be written ({refusal});"
-            " its record is kept as ever.",
+            f"The evidence of trial {trial.number} could not be written"
+            f" ({bundle.refusal}); its record is kept as ever.",
         )
     return bundle.name

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyarrow.fs import FileSelector
 
-from tune_guard.evidence.bundle import Place, write
-from tune_guard.evidence.parts import REPORTS, in_order, trial_parts
+from tune_guard.evidence.bundle import Place
+from tune_guard.evidence.parts import REPORTS, trial_parts, write_wanted
 from tune_guard.evidence.places import Folder, Storage, bundle_name
 from tune_guard.evidence.settings import FOLDER, Evidence
 from tune_guard.ray.record_file import is_denied
@@ -41,21 +41,15 @@ def keep(
         How the record calls it; empty where none could be written.
     """
     parts = trial_parts(record, monitor.verdict, {REPORTS: monitor})
-    about = {"reason": record.reason, "step": record.step, "trial": record.trial}
+    most_s = min(MOST_S, evidence.most_s)
     refusal = ""
     for place in _places(evidence, trial, bundle_name(record)):
         if is_denied(refusal):
             break
-        bundle = write(
-            place,
-            in_order(parts, evidence),
-            about,
-            most_bytes=evidence.most_bytes,
-            most_s=min(MOST_S, evidence.most_s),
-        )
+        bundle = write_wanted(place, parts, record, evidence, most_s=most_s)
         if bundle.name:
             return bundle.name
-        refusal = next(iter(bundle.left_out.values()), "the time was up")
+        refusal = bundle.refusal
     notices.once(
         "evidence",
         f"The evidence of trial {trial.trial_id} could not be written ({refusal}); its"

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from tune_guard.evidence.bundle import LeftOut, Part, Place, Stream, write
-from tune_guard.evidence.parts import in_order, json_part, trial_parts
+from tune_guard.evidence.bundle import LeftOut, Part, Place, Stream
+from tune_guard.evidence.parts import json_part, trial_parts, write_wanted
 from tune_guard.evidence.places import Folder, bundle_name
 from tune_guard.evidence.rng import rng_states
 from tune_guard.evidence.settings import Evidence
@@ -157,16 +157,9 @@ class Keeper:
         place = self._place(record, evidence)
         if place is None:
             return ""
-        bundle = write(
-            place,
-            in_order(parts, evidence),
-            {"reason": record.reason, "step": record.step, "trial": record.trial},
-            most_bytes=evidence.most_bytes,
-            most_s=evidence.most_s,
-        )
+        bundle = write_wanted(place, parts, record, evidence)
         if not bundle.name:
-            refusal = next(iter(bundle.left_out.values()), "the time was up")
-            self._trouble("bundle of evidence", OSError(refusal))
+            self._trouble("bundle of evidence", OSError(bundle.refusal))
         return bundle.name
 
     def _place(self, record: StopRecord, evidence: Evidence) -> Place | None:
