@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tune_guard.notices import Notices
+from tune_guard.observation import SIGNALS
 from tune_guard.policy import Policy
 from tune_guard.verdict import HEALTHY, Verdict
 from tune_guard.worker.amp import ScaleWatch
@@ -53,7 +54,7 @@ class StepWatch:
         self.machine = machine
         self.pace = pace
         self.count = 0
-        self._keys = {s: policy.keys.aliases(s) for s in _REPORTED}
+        self._keys = {s: policy.keys.aliases(s) for s in SIGNALS}
         self._diagnosis = Diagnosis(notices)
         self._scale = ScaleWatch()
         self._health = StepHealth()
@@ -122,23 +123,3 @@ class StepWatch:
             if keys:
                 found[keys[0]] = value
         return found
-
-
-_REPORTED = (
-    "loss",
-    "grad_norm",
-    "lr",
-    "amp_scale",
-    "step_skipped",
-    "step_time_s",
-    "data_time_s",
-    "time_s",
-    "gpu_reasons",
-    "gpu_thermal_ratio",
-    "gpu_utilization_ratio",
-    "gpu_temperature_celsius",
-    "gpu_clock_mhz",
-    "gpu_xid",
-    "gpu_lost",
-    "gpu_ecc_uncorrected",
-)
