@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,14 +18,14 @@ from tune_guard.record import StopRecord
 from tune_guard.rules.base import Context, Detector
 from tune_guard.schedule import Schedule
 from tune_guard.stored_state import STATE_VERSION, check_state, store_verdict
-from tune_guard.verdict import HEALTHY, Finding, Level, Tier, Verdict, decide
+from tune_guard.tempering import is_against, is_held_out, spared_by, tempered
+from tune_guard.verdict import HEALTHY, Finding, Level, Verdict, decide
 
 if TYPE_CHECKING:
     from tune_guard.policy import Policy
 
 _MOST_WARNINGS = 8
 _MOST_KEYFRAMES = 2
-_NO_OBJECTION = frozenset({"action", "holdout"})
 
 
 class Witness(Protocol):
@@ -196,14 +194,17 @@ class Monitor:
             self.best_value, self.best_step = value, step
 
     def _decide(self, found: list[Finding], observation: Observation) -> Verdict:
-        findings = [self._tempered(finding, observation) for finding in found]
-        self._against |= {f.rule for f in findings if _NO_OBJECTION.issuperset(f.holds)}
+        policy, warming = self.policy, observation.warming
+        findings = [
+            tempered(one, policy, self.trial_id, warming=warming) for one in found
+        ]
+        self._against |= {finding.rule for finding in findings if is_against(finding)}
         for finding in findings:
             if finding.level is Level.WARN and len(self.warnings) < _MOST_WARNINGS:
                 self.warnings.setdefault(finding.rule, finding.step)
         verdict = decide(findings)
         if not self.spared and not verdict.stop:
-            self.spared = next(filter(None, map(_sparing, verdict.findings)), "")
+            self.spared = next(filter(None, map(spared_by, verdict.findings)), "")
         return verdict
 
     def is_against(self, rule_id: str) -> bool:
@@ -215,27 +216,10 @@ class Monitor:
         """
         return rule_id in self._against
 
-    def _tempered(self, found: Finding, observation: Observation) -> Finding:
-        """Lower a finding to a warning where warm-up, an action or holdout says so."""
-        if found.level is not Level.STOP:
-            return found
-        held = ""
-        if self.policy.action(found.rule) == "warn":
-            held = "action"
-        elif found.tier is not Tier.FATAL and observation.warming:
-            held = "warmup"
-        elif found.tier is not Tier.FATAL and self.in_holdout:
-            held = "holdout"
-        return replace(found, level=Level.WARN, holds=(held,)) if held else found
-
     @property
     def in_holdout(self) -> bool:
         """Whether this trial runs on when condemned, to measure false kills."""
-        if not self.policy.holdout:
-            return False
-        name = f"holdout:{self.trial_id}".encode(errors="replace")
-        digest = hashlib.sha256(name).digest()
-        return int.from_bytes(digest[:8]) / 2**64 < self.policy.holdout
+        return is_held_out(self.policy, self.trial_id)
 
     def miss(self, report: Mapping[str, Any], advice: str = "") -> None:
         """Say that the metric was due and what came in its place. Never raises.
@@ -392,9 +376,3 @@ class Monitor:
         failure = self._panel.restore(state["rules"])
         if failure is not None:
             self._name_lost_state(failure)
-
-
-def _sparing(found: Finding) -> str:
-    """Return ``rule@step:why`` where only an action or the holdout spared a trial."""
-    spares = found.level is Level.WARN and found.holds and found.holds[0]
-    return f"{found.rule}@{found.step}:{spares}" if spares in _NO_OBJECTION else ""
