@@ -26,10 +26,12 @@ class CountTo(Rule):
 
     def start(self, context: Context) -> Detector:
         """Return a detector that has counted nothing."""
-        return _Counter(self, context)
+        return Counter(self, context)
 
 
-class _Counter(Detector):
+class Counter(Detector):
+    """Counts what it is shown."""
+
     __slots__ = ("seen",)
 
     def __init__(self, rule: Rule, context: Context) -> None:
@@ -37,6 +39,7 @@ class _Counter(Detector):
         self.seen = 0
 
     def update(self, observation: Observation) -> Finding | None:
+        """Count one more."""
         self.seen += 1
         if self.seen < self.rule.n:
             return None

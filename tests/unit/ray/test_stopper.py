@@ -13,15 +13,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from tests.integration.ray.support import CountTo
-from tune_guard import Blame, ConfigError, Observation, Policy, Tier
+from tests.integration.ray.support import Counter, CountTo
+from tune_guard import Blame, ConfigError, Policy, Tier
 from tune_guard.policy import DEFAULT
 from tune_guard.ray import GuardStopper
 from tune_guard.ray.open_trials import OpenTrial
 from tune_guard.ray.rows import Stamp, stamp_of
 from tune_guard.ray.stored import pickled
-from tune_guard.rules.base import Context, Detector, Rule
-from tune_guard.verdict import Finding
+from tune_guard.rules.base import Context, Detector
 
 POLICY = Policy.default("loss", "min")
 FIVE = {"status", "reason", "step", "blame", "detail"}
@@ -346,21 +345,9 @@ class _MachineBound(CountTo):
         return _MachineCounter(self, context)
 
 
-class _MachineCounter(Detector):
-    __slots__ = ("seen",)
+class _MachineCounter(Counter):
+    __slots__ = ()
     machine_bound = True
-
-    def __init__(self, rule: Rule, context: Context) -> None:
-        super().__init__(rule, context)
-        self.seen = 0
-
-    def update(self, observation: Observation) -> Finding | None:
-        self.seen += 1
-        if self.seen < self.rule.n:
-            return None
-        return self.finding(
-            observation, metric="loss", value=1.0, threshold=1.0, message="Enough."
-        )
 
 
 def test_a_resume_starts_anew_only_what_is_bound_to_the_machine() -> None:

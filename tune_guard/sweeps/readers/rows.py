@@ -221,34 +221,28 @@ class RowTable:
     def problems(self, file: str) -> list[Problem]:
         """Return what was repaired, in the order of the lines."""
         found = [
-            Problem(
-                file=file,
-                line=repair.line,
-                lines=repair.count,
-                repaired=True,
-                what=f'{repair.count} x `{name}` is the text "null": read as NaN',
+            (
+                one.line,
+                one.count,
+                f'{one.count} x `{name}` is the text "null": read as NaN',
             )
-            for name, repair in self._nulls.items()
+            for name, one in self._nulls.items()
             if not self._textual(name, self._columns[name])
         ]
         found += [
-            Problem(
-                file=file,
-                line=repair.line,
-                lines=repair.count,
-                repaired=True,
-                what=f"{repair.count} x `{name}` is the text of a tensor: number read",
+            (
+                one.line,
+                one.count,
+                f"{one.count} x `{name}` is the text of a tensor: number read",
             )
-            for name, repair in self._tensors.items()
+            for name, one in self._tensors.items()
         ]
         rerun = self.rerun_lines
         if rerun:
-            what = (
-                f"{len(rerun)} rows were run again after a retry: the later ones hold"
-            )
-            found.append(
-                Problem(
-                    file=file, line=rerun[0], lines=len(rerun), repaired=True, what=what
-                )
-            )
-        return sorted(found, key=lambda problem: problem.line or 0)
+            what = "rows were run again after a retry: the later ones hold"
+            found.append((rerun[0], len(rerun), f"{len(rerun)} {what}"))
+        found.sort(key=lambda repair: repair[0])
+        return [
+            Problem(file=file, line=line, lines=count, repaired=True, what=what)
+            for line, count, what in found
+        ]
