@@ -67,14 +67,16 @@ def end_at_row(
         return (
             _criterion("unknown", "Stopped by an unknown criterion.") if stamped else {}
         )
-    if _engine.reached_budget(scheduler, result):
-        return {"message": f"Ran to the end that {type(scheduler).__name__} sets."}
-    return cut_by_scheduler(scheduler, others)
+    return by_scheduler(scheduler, result, others)
 
 
-def cut_by_scheduler(scheduler: Any, others: list[str]) -> dict[str, Any]:
+def by_scheduler(
+    scheduler: Any, result: dict[str, Any], others: list[str]
+) -> dict[str, Any]:
     """Return the fields of a record for a trial that a scheduler stopped."""
     name = type(scheduler).__name__ if scheduler is not None else "unknown"
+    if _engine.reached_budget(scheduler, result):
+        return {"message": f"Ran to the end that {name} sets."}
     doubt = f" or {' or '.join(others)}; combine() tells which" if others else ""
     return {
         "outcome": Outcome.SCHEDULER,

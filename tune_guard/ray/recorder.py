@@ -162,10 +162,11 @@ class Recorder:
 
 def _unstamped_end(trial: Trial) -> StopRecord:
     """Return the record of an end at which no row was reported."""
-    if _engine.newest_row(trial).get(DONE):
+    row = _engine.newest_row(trial)
+    if row.get(DONE):
         return outcome.record_of(trial)
     scheduler = _engine.scheduler_of(_engine.controller())
-    return outcome.record_of(trial, **outcome.cut_by_scheduler(scheduler, []))
+    return outcome.record_of(trial, **outcome.by_scheduler(scheduler, row, []))
 
 
 def _content(trial: Trial, record: StopRecord, *, final: bool) -> dict[str, Any]:

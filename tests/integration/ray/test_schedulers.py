@@ -99,7 +99,7 @@ def test_a_trial_cut_while_paused_has_its_reason(sweep: Any, train: Any) -> None
     scheduler = HyperBandScheduler(max_t=4, reduction_factor=2)
     grid = sweep(
         train,
-        ["a", "bb", "ccc", "dddd"],
+        ["a", "bb", "ccc", "a", "bb", "ccc"],  # the first three run to the end
         tune_config={"scheduler": scheduler, "metric": "loss", "mode": "min"},
     )
     reasons = [reason(result)[1] for result in grid]
@@ -107,6 +107,9 @@ def test_a_trial_cut_while_paused_has_its_reason(sweep: Any, train: Any) -> None
     assert set(reasons) <= {"scheduler:HyperBandScheduler", ""}
     paused = [r for r in grid if not r.metrics["done"]]
     assert paused, "no trial was cut while paused"
+    for result in grid:
+        ran_through = result.metrics["training_iteration"] >= 4
+        assert reason(result)[0] == ("completed" if ran_through else "scheduler")
 
 
 def exploited(sweep: Any, train: Any) -> dict[str, Any]:
