@@ -63,10 +63,7 @@ def modes_of(owner: TuneController | None, metric: str) -> set[str]:
     Two where searcher and scheduler were given different ones. TuneConfig's own
     mode goes to those that need it; where none does, only ``tune.run`` knows it.
     """
-    searcher: Any = getattr(owner, "search_alg", None)
-    while hasattr(searcher, "searcher"):
-        searcher = searcher.searcher
-    scheduler = scheduler_of(owner)
+    searcher, scheduler = searchers_of(owner)[-1], scheduler_of(owner)
     known = [
         *_given_to_run(),
         (getattr(searcher, "metric", None), getattr(searcher, "mode", None)),
@@ -91,6 +88,14 @@ def _modes(names: Any, modes: Any, metric: str) -> list[str]:
         return []
     pairs = zip(names, modes, strict=False)
     return [mode for name, mode in pairs if name == metric and mode in ("min", "max")]
+
+
+def searchers_of(owner: TuneController | None) -> list[Any]:
+    """Return the search algorithm and what it wraps, the innermost last."""
+    found: list[Any] = [getattr(owner, "search_alg", None)]
+    while hasattr(found[-1], "searcher"):
+        found.append(found[-1].searcher)
+    return found
 
 
 def scheduler_of(owner: TuneController | None) -> Any:

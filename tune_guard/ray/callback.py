@@ -92,6 +92,7 @@ class GuardCallback(Callback):
             self._safely(self._recorder.take_stock, trials)
             self._safely(_engine.survive_memory_kills, _engine.controller())
             self._safely(setup_checks.name_other_mode, self._policy, self._notices)
+            self._safely(setup_checks.name_bare_optuna_search, self._notices)
 
     def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         """Notice when the experiment was stopped: Ray names no trial then."""

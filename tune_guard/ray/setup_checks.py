@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tune_guard.ray import _engine
 from tune_guard.ray.combine import guards_in
+from tune_guard.ray.searcher import GuardSearcher
 
 if TYPE_CHECKING:
     from tune_guard.notices import Notices
@@ -39,4 +40,16 @@ def name_unjudged(notices: Notices) -> None:
             _UNJUDGED,
             "No GuardStopper judges this sweep: the ends of trials are recorded, and"
             " none is cut. Pass stop=GuardStopper(policy) to tune.RunConfig.",
+        )
+
+
+def name_bare_optuna_search(notices: Notices) -> None:
+    """Say once that OptunaSearch will not be told of trials that end in NaN."""
+    found = _engine.searchers_of(_engine.controller())
+    wrapped = any(isinstance(one, GuardSearcher) for one in found)
+    if type(found[-1]).__name__ == "OptunaSearch" and not wrapped:
+        notices.once(
+            "bare_search",
+            "OptunaSearch is not wrapped: trials that end in NaN stay RUNNING in its"
+            " study for ever. Pass search_alg=GuardSearcher(OptunaSearch(...)).",
         )

@@ -115,3 +115,27 @@ def test_a_guard_in_the_worker_is_enough(sweep: Any, caplog: Any) -> None:
     """Its rows are stamped when they come."""
     sweep(report_stamped, ["well"], stop=None)
     assert said(caplog, "GuardStopper") == []
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_an_optuna_search_without_the_guards_searcher_is_said(
+    sweep: Any, caplog: Any, wrapped: bool
+) -> None:
+    """Behind a limiter too: what ends in NaN would stay RUNNING in its study."""
+    from ray import tune
+    from ray.tune.search import ConcurrencyLimiter
+    from ray.tune.search.optuna import OptunaSearch
+
+    from tune_guard.ray import GuardCallback, GuardSearcher, GuardStopper
+
+    search: Any = OptunaSearch()
+    limited = ConcurrencyLimiter(GuardSearcher(search) if wrapped else search, 1)
+    sweep(
+        train,
+        [],
+        space={"fate": tune.choice(["well"])},
+        tune_config={"metric": "acc", "mode": "min", "search_alg": limited},
+        stop=GuardStopper(MIN),
+        callbacks=[GuardCallback(MIN)],
+    )
+    assert len(said(caplog, "GuardSearcher(OptunaSearch(...))")) == (not wrapped)
