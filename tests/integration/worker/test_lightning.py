@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from optuna.trial import TrialState
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from tests.integration.worker.tuning import tuned_once
 from tune_guard import Policy
 from tune_guard.lightning import GuardCallback
 from tune_guard.optuna import GuardPruner
@@ -320,28 +319,10 @@ def test_a_ray_trial_is_stopped_with_its_reason(
     cluster: None, tmp_path: Path, bad_step: int, reason: str, rows: int
 ) -> None:
     """Rows hold the health signals; the last one the reason."""
-    from ray import tune
-
-    from tune_guard.ray import GuardCallback as RayCallback
-    from tune_guard.ray import GuardStopper
-
+    config = {"bad_step": bad_step, "path": str(tmp_path)}
     rules = policy(NonFinite(), Plateau(patience=2, holds=()))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        (result,) = tune.Tuner(
-            tuned,
-            param_space={"bad_step": bad_step, "path": str(tmp_path)},
-            tune_config=tune.TuneConfig(metric="val_loss", mode="min"),
-            run_config=tune.RunConfig(
-                storage_path=str(tmp_path / "results"),
-                verbose=0,
-                stop=GuardStopper(rules),
-                callbacks=[RayCallback(rules)],
-            ),
-        ).fit()
+    result = tuned_once(tuned, config, rules, tmp_path)
     assert result.error is None
     assert result.metrics["tune_guard"]["reason"] == reason
     assert result.metrics["training_iteration"] == rows
-    stored = json.loads((Path(result.path) / "tune_guard.json").read_text())
-    assert stored["tune_guard/reason"] == reason
     assert result.metrics["grad_norm"] is not None

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 import pickle
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from optuna.trial import TrialState
 from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
+from tests.integration.worker.tuning import tuned_once
 from tune_guard import Policy
 from tune_guard.optuna import GuardPruner
 from tune_guard.rules import GradientExplosion, NonFinite, Plateau
@@ -330,27 +329,9 @@ def test_a_ray_trial_is_stopped_with_its_reason(
     cluster: None, tmp_path: Path, bad_batch: int, reason: str, rows: int
 ) -> None:
     """Rows hold the health signals; the last one the reason."""
-    from ray import tune
-
-    from tune_guard.ray import GuardCallback as RayCallback
-    from tune_guard.ray import GuardStopper
-
+    config = {"bad_batch": bad_batch, "path": str(tmp_path)}
     rules = policy(NonFinite(), Plateau(patience=2, holds=()))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        (result,) = tune.Tuner(
-            tuned,
-            param_space={"bad_batch": bad_batch, "path": str(tmp_path)},
-            tune_config=tune.TuneConfig(metric="eval_loss", mode="min"),
-            run_config=tune.RunConfig(
-                storage_path=str(tmp_path / "results"),
-                verbose=0,
-                stop=GuardStopper(rules),
-                callbacks=[RayCallback(rules)],
-            ),
-        ).fit()
+    result = tuned_once(tuned, config, rules, tmp_path)
     assert result.error is None
     assert result.metrics["tune_guard"]["reason"] == reason
     assert result.metrics["training_iteration"] == rows
-    stored = json.loads((Path(result.path) / "tune_guard.json").read_text())
-    assert stored["tune_guard/reason"] == reason
