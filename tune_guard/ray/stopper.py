@@ -100,13 +100,22 @@ class GuardStopper(Stopper):
                 return False
             return self._judge(trial_id, result)
         except Exception as error:  # noqa: BLE001 - nothing may raise into a sweep
-            self._notices.once(
-                f"stopper:{type(error).__name__}",
-                f"A row of trial {trial_id} could not be judged ({error!r}): the"
-                " trial goes on unguarded for this row.",
-            )
+            self._name_trouble(trial_id, error)
             result.setdefault(TOP, dict(RUNNING))
             return False
+
+    def _name_trouble(self, trial_id: str, error: Exception) -> None:
+        said = (
+            f"A row of trial {trial_id} could not be judged ({error!r}): the trial goes"
+            " on unguarded for this row."
+        )
+        if self._trials.policy is None:
+            said = (
+                "The policy could not be read from the experiment's state: the sweep"
+                " goes on unguarded. Stop it, install the packages that its rules come"
+                " from, and restore it again."
+            )
+        self._notices.once(f"stopper:{type(error).__name__}", said)
 
     def stop_all(self) -> bool:
         """Return False: the guard ends trials, never the experiment."""

@@ -421,13 +421,16 @@ def test_more_trials_than_are_kept_awake_are_judged_alike() -> None:
     [None, {}, [], "text", {"version": 99}, {"version": 1, "policy": b"x"}],
     ids=repr,
 )
-def test_a_state_that_cannot_be_read_raises_nothing(state: Any) -> None:
-    """Ray would start the experiment over: the guard is inert instead."""
+def test_a_state_that_cannot_be_read_raises_nothing(state: Any, caplog: Any) -> None:
+    """Ray would start the experiment over: the guard is inert instead, and says so."""
     stopper = GuardStopper.__new__(GuardStopper)
     stopper.__setstate__(state)
     result = row(1, math.nan)
     assert stopper("t", result) is False
     assert set(result["tune_guard"]) == FIVE
+    stopper("t", row(2))
+    (message,) = caplog.messages
+    assert "the sweep goes on unguarded. Stop it, install" in message
 
 
 def test_a_state_of_another_version_keeps_the_policy() -> None:
