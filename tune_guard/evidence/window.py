@@ -19,7 +19,31 @@ _SEGMENT = 128
 """Observations between two stored states: a state costs about as much as twenty
 observations to take."""
 
-Row = tuple[tuple[str, ...], tuple[Any, ...]]
+Shape = tuple[str, ...]
+
+
+class _Segment:
+    """Observations that follow a stored state.
+
+    What each holds is a shape that many share, and the values of all lie one after
+    the other: no object is kept for an observation, which a collector would visit.
+    """
+
+    __slots__ = ("shapes", "state", "values")
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        self.state = state
+        self.shapes: list[Shape] = []
+        self.values: list[Any] = []
+
+    def observations(self) -> Iterator[Observation]:
+        """Yield them, the oldest first."""
+        values = iter(self.values)
+        for shape in list(self.shapes):
+            observation = object.__new__(Observation)
+            # The shape ends first: the next observation's value is not taken.
+            observation.__dict__.update(zip(shape, values, strict=False))
+            yield observation
 
 
 class Window:
@@ -40,49 +64,48 @@ class Window:
         (616, 384)
     """
 
-    __slots__ = ("_failed", "_rows", "_segments", "_shape", "_shapes")
+    __slots__ = ("_failed", "_newest", "_segments", "_shape", "_shapes")
 
     def __init__(self) -> None:
         self._failed = ""
-        self._shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self._shape: tuple[str, ...] = ()
+        self._shapes: dict[Shape, Shape] = {}
+        self._shape: Shape = ()
         self.forget()
 
     def __len__(self) -> int:
-        return sum(len(rows) for _, rows in self._segments)
+        return sum(len(segment.shapes) for segment in self._segments)
 
     def forget(self) -> None:
         """Drop everything."""
-        self._segments: deque[tuple[dict[str, Any], list[Row]]]
-        self._segments = deque(maxlen=KEPT // _SEGMENT + 1)
-        self._rows: list[Row] | None = None
+        self._segments: deque[_Segment] = deque(maxlen=KEPT // _SEGMENT + 1)
+        self._newest: _Segment | None = None
 
     def see(self, monitor: Monitor, observation: Observation) -> None:
         """Take an observation that is about to be judged. Never raises."""
-        rows = self._rows
-        if rows is None or len(rows) >= _SEGMENT:
-            rows = self._begin(monitor)
+        segment = self._newest
+        if segment is None or len(segment.shapes) >= _SEGMENT:
+            segment = self._begin(monitor)
         fields = observation.__dict__
         shape = tuple(fields)
         if shape != self._shape:  # compared by identity: cheaper than a hash
             self._shape = self._shapes.setdefault(shape, shape)
-        rows.append((self._shape, tuple(fields.values())))
+        segment.values.extend(fields.values())
+        segment.shapes.append(self._shape)  # last: whoever reads meanwhile goes by it
 
-    def _begin(self, monitor: Monitor) -> list[Row]:
+    def _begin(self, monitor: Monitor) -> _Segment:
         """Take the monitor's state; keyframes decide no verdict."""
-        rows: list[Row] = []
-        self._rows = rows
         try:
             state = {**monitor.state(), "keyframes": []}
         except Exception as error:  # noqa: BLE001 - a foreign rule's state may raise anything
             self._failed, state = brief(error), {}
-        self._segments.append((state, rows))
-        return rows
+        self._newest = segment = _Segment(state)
+        self._segments.append(segment)
+        return segment
 
     @property
     def state(self) -> dict[str, Any]:
         """The monitor's state before the oldest observation; empty without one."""
-        return self._segments[0][0] if self._segments and not self._failed else {}
+        return self._segments[0].state if self._segments and not self._failed else {}
 
     @property
     def failed(self) -> str:
@@ -91,8 +114,5 @@ class Window:
 
     def observations(self) -> Iterator[Observation]:
         """Yield the observations, the oldest first."""
-        for _, rows in list(self._segments):
-            for shape, values in rows:
-                observation = object.__new__(Observation)
-                observation.__dict__.update(zip(shape, values, strict=True))
-                yield observation
+        for segment in list(self._segments):
+            yield from segment.observations()
