@@ -50,3 +50,14 @@ def test_the_terminal_marks_what_changed() -> None:
     show_changes(sweeps, changes(sweeps), Console(file=out, width=100))
     assert "[b]efore" in out.getvalue()
     assert "0% *" in out.getvalue()
+
+
+def test_many_sweeps_come_in_tables_that_fit_each_with_the_first() -> None:
+    """A name broken into pieces of five letters is none."""
+    sweeps = [sweep(f"sweep-of-day-{day}", 20, 40) for day in range(1, 8)]
+    out = io.StringIO()
+    show_changes(sweeps, changes(sweeps), Console(file=out, width=80))
+    heads = [line for line in out.getvalue().splitlines() if "sweep-of-day-" in line]
+    assert [head.count("sweep-of-day-") for head in heads] == [3, 3, 3]
+    assert all("sweep-of-day-1 " in head for head in heads)
+    assert all(f"sweep-of-day-{day} " in out.getvalue() for day in range(1, 8))

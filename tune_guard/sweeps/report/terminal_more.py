@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_LOOKS = 5
 _MOST_TOP = 5
+_CELL_FRAME = 3  # a line and two blanks
 _SPARED_BY = {"holdout": "the holdout", "action": "the action `warn`"}
 
 
@@ -60,6 +61,9 @@ def show_changes(
 ) -> None:
     """Print the share of each reason in every sweep, and where it changed for sure.
 
+    What is too wide for the console comes as several tables, each with the first
+    sweep beside those that fit.
+
     Args:
         comparisons: The sweeps, the one to hold the others against first.
 
@@ -67,18 +71,26 @@ def show_changes(
 
         console: Where to.
     """
+    names = [found.name or found.source for found in comparisons]
+    widest = max(map(len, [*names, "100% *"])) + _CELL_FRAME
+    reasons = max(map(len, [change.reason for change in changes] or ["reason"]))
+    room = console.width - reasons - _CELL_FRAME - 1
+    others = max(1, room // widest - 1)
     title = "Side by side (* differs from the first, Fisher's exact test, 5%)"
-    table = Table(title=title, title_justify="left")
-    table.add_column("reason", overflow="fold")
-    for found in comparisons:
-        table.add_column(escape(found.name or found.source), overflow="fold")
-    for change in changes:
-        cells = [
-            f"{share.ratio:.0%}" + (" *" if change.changed(i) else "")
-            for i, share in enumerate(change.shares)
-        ]
-        table.add_row(escape(change.reason), *cells)
-    console.print(table)
+    for begin in range(1, len(names), others):
+        shown = (0, *range(begin, min(begin + others, len(names))))
+        table = Table(title=title if begin == 1 else None, title_justify="left")
+        table.add_column("reason", overflow="fold")
+        for i in shown:
+            table.add_column(escape(names[i]), overflow="fold")
+        for change in changes:
+            cells = [_share_text(change, i) for i in shown]
+            table.add_row(escape(change.reason), *cells)
+        console.print(table)
+
+
+def _share_text(change: Change, sweep: int) -> str:
+    return f"{change.shares[sweep].ratio:.0%}" + (" *" if change.changed(sweep) else "")
 
 
 def show_trials(found: Comparison, console: Console) -> None:
