@@ -54,8 +54,12 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
         'Did you mean `patience`?'
         >>> did_you_mean("x", ["a", "b"])
         'Known: `a`, `b`.'
+        >>> did_you_mean("x", [])
+        'Known: none.'
     """
     names = sorted(known)
+    if not names:
+        return "Known: none."
     near = difflib.get_close_matches(str(word), names, n=3)
     if near:
         return "Did you mean " + " or ".join(f"`{name}`" for name in near) + "?"

@@ -183,7 +183,8 @@ def _too_few(past: Past, goal: Goal) -> str:
         msg += f" They could carry `--false-kill {math.ceil(1000 * possible) / 1000}`."
     if past.small:
         msg += f" Fewer such trials had {counted(past.small, 'sweep')}."
-    return " ".join([msg, *past.problems[:3]])
+    problems = past.problems[:3]
+    return " ".join([msg, *problems] if count else [*problems, msg])
 
 
 def _too_bad(first: Tried, count: int, goal: Goal) -> str:

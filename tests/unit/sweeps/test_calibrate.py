@@ -45,6 +45,13 @@ def test_no_sweeps_at_all_are_refused() -> None:
     assert "could carry" not in str(refused.value)
 
 
+def test_where_nothing_could_be_read_that_is_said_first() -> None:
+    """Who mistyped a path needs no statistics."""
+    past = Past(problems=["/nope does not exist."])
+    with pytest.raises(TooFewSweepsError, match=r"^/nope does not exist\. 0 sweeps"):
+        chosen_from(past, Goal())
+
+
 def test_sweeps_that_even_the_most_lenient_level_harms_are_refused() -> None:
     """It says how many it killed."""
     with pytest.raises(TooFewSweepsError, match=r"killed 50\.00% of the best"):
