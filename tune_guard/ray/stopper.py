@@ -101,7 +101,8 @@ class GuardStopper(Stopper):
             return self._judge(trial_id, result)
         except Exception as error:  # noqa: BLE001 - nothing may raise into a sweep
             self._name_trouble(trial_id, error)
-            result.setdefault(TOP, dict(RUNNING))
+            if isinstance(result, dict):
+                result.setdefault(TOP, dict(RUNNING))
             return False
 
     def _name_trouble(self, trial_id: str, error: Exception) -> None:

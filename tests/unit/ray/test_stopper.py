@@ -182,6 +182,12 @@ class _Hostile(Mapping[str, Any]):
         return 1
 
 
+def test_what_is_no_row_is_not_judged_and_raises_nothing() -> None:
+    """Ray passes dictionaries; whoever calls the stopper by hand may not."""
+    nothing: Any = None
+    assert GuardStopper(POLICY)("t", nothing) is False
+
+
 def test_nothing_is_raised_into_the_sweep(caplog: Any) -> None:
     """A row that cannot be judged is stamped, named once, and goes on."""
     stopper = counting(3)
