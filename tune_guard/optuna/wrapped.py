@@ -97,6 +97,6 @@ class WrappedPruner:
 
     def _message(self, kind: str, watch: Watch) -> str:
         if self._veto is None:
-            return f"{kind} pruned the trial; no rule of the guard stood against it."
+            return f"{kind} pruned the trial; the guard had nothing against it."
         asked = f"{kind} asked to prune the trial at step {watch.wished_at}"
         return f"{asked}, and the rule `{self._veto}` agrees."
