@@ -136,6 +136,21 @@ def run_optuna(folder: Path, bar: Progress) -> str:
     return storage
 
 
+class _Once(logging.Filter):
+    """Pass each text once: both engines say which rules are inactive here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether the text is new."""
+        text = record.getMessage()
+        is_new = text not in self.said
+        self.said.add(text)
+        return is_new
+
+
 def _quiet() -> None:
     """Silence what the engines say for each trial: the report says it better."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -149,10 +164,14 @@ def main() -> None:
     """Run both engines and compare why their trials ended."""
     _quiet()
     logging.basicConfig(format="%(name)s: %(message)s")
+    logging.getLogger("tune_guard").addFilter(_Once())
     started = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
     folder = ROOT / "results" / f"demo-{started}"
     folder.mkdir(parents=True)
-    console.print(f"{TRIALS} trials each, up to {EPOCHS} epochs, on two CPU cores.")
+    console.print(
+        f"{TRIALS} trials each, up to {EPOCHS} epochs, on two CPU cores: about two"
+        " minutes."
+    )
     console.print("Starting a local Ray cluster ...")
     ray.init(
         num_cpus=2,
@@ -167,10 +186,13 @@ def main() -> None:
     ray.shutdown()
     tune_guard_cli(["report", str(experiment)])
     tune_guard_cli(["report", storage])
+    shown = experiment.relative_to(ROOT)
     console.print(
         "\nThe results stay here, and can be compared again with\n"
-        f"  .venv/bin/tune-guard report {experiment.relative_to(ROOT)}\n"
-        f"  .venv/bin/tune-guard report {storage}",
+        f"  .venv/bin/tune-guard report {shown}\n"
+        f"  .venv/bin/tune-guard report {storage}\n"
+        "As one page, with the curves and the regions that kill:\n"
+        f"  .venv/bin/tune-guard report {shown} --html demo.html",
         soft_wrap=True,
     )
 
