@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
@@ -15,7 +16,7 @@ def calibrate(
     *sources: str,
     false_kill: float = 0.01,
     confidence: float = 0.9,
-    out: str | None = None,
+    output: pathlib.Path | None = None,
     metric: str | None = None,
     mode: Literal["min", "max"] | None = None,
     top: float = 0.1,
@@ -39,7 +40,7 @@ def calibrate(
 
         confidence: How sure that is to be.
 
-        out: File to write the policy to; standard output when left out.
+        output: File to write the policy to; standard output when left out.
 
         metric: The objective. Needed where it is not recorded.
 
@@ -66,11 +67,11 @@ def calibrate(
         talk(problem)
     show(found)
     text = as_yaml(found, sources)
-    if out:
-        _write(out, text)
+    if output:
+        _write(output, text)
     if json:
         print_json(as_json(found))
-    elif not out:
+    elif not output:
         print(text, end="")  # noqa: T201 - the result of the command
     return CLEAN
 
@@ -88,10 +89,8 @@ def _with_progress(
         )
 
 
-def _write(path: str, text: str) -> None:
-    from pathlib import Path
-
+def _write(file: pathlib.Path, text: str) -> None:
     from tune_guard.cli.console import talk
 
-    Path(path).write_text(text, encoding="utf-8")
-    talk(f"Written: {path}")
+    file.write_text(text, encoding="utf-8")
+    talk(f"Written: {file}")

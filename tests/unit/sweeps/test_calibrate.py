@@ -92,7 +92,7 @@ def test_the_command_writes_the_policy(
 ) -> None:
     """24 sweeps carry 10% at 90%; stuck trials are what every level finds."""
     out = tmp_path / "policy.yaml"
-    asked = ["--metric", "loss", "--false-kill", "0.1", "--out", str(out)]
+    asked = ["--metric", "loss", "--false-kill", "0.1", "--output", str(out)]
     status = main(["calibrate", str(table(tmp_path, 24)), *asked])
 
     said = capsys.readouterr().err
@@ -107,7 +107,7 @@ def test_the_command_refuses_too_little(
     """Exit status 2, no file, and the number of sweeps that it takes."""
     out = tmp_path / "policy.yaml"
     past = str(table(tmp_path, 3))
-    status = main(["calibrate", past, "--metric", "loss", "--out", str(out)])
+    status = main(["calibrate", past, "--metric", "loss", "--output", str(out)])
 
     assert status == 2
     assert not out.exists()
