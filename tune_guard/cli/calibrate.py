@@ -55,12 +55,15 @@ def calibrate(
     """
     from tune_guard.cli import CLEAN, UNUSABLE
     from tune_guard.cli.console import print_json, talk
+    from tune_guard.cli.output_file import check_place, write_whole
     from tune_guard.sweeps.promise import Goal
     from tune_guard.sweeps.report.calibrated import as_json, as_yaml, show
 
     if not sources:
         talk("Name past sweeps: directories, files or storage URLs.")
         return UNUSABLE
+    if output:
+        check_place(output)
     goal = Goal(false_kill=false_kill, confidence=confidence, top=top)
     found = _with_progress(sources, goal, (metric or "", mode or ""), jobs)
     for problem in found.problems:
@@ -68,7 +71,7 @@ def calibrate(
     show(found)
     text = as_yaml(found, sources)
     if output:
-        _write(output, text)
+        write_whole(output, text)
     if json:
         print_json(as_json(found))
     elif not output:
@@ -87,10 +90,3 @@ def _with_progress(
         return calibrate(
             sources, goal, metric=metric, mode=mode, jobs=jobs, progress=progress
         )
-
-
-def _write(file: pathlib.Path, text: str) -> None:
-    from tune_guard.cli.console import talk
-
-    file.write_text(text, encoding="utf-8")
-    talk(f"Written: {file}")

@@ -51,13 +51,16 @@ def narrow(
         json: Print the regions and the figures as JSON.
     """
     from tune_guard.cli import CLEAN, FINDINGS
-    from tune_guard.cli.console import loading, print_json, talk
+    from tune_guard.cli.console import loading, print_json
+    from tune_guard.cli.output_file import check_place, write_whole
     from tune_guard.sweeps import load_sweep
     from tune_guard.sweeps.foreign import judged
     from tune_guard.sweeps.narrow import narrow as narrowed
     from tune_guard.sweeps.objective import resolve
     from tune_guard.sweeps.report.narrowed import as_json, lines
 
+    if output is not None:
+        check_place(output)
     with loading(source) as progress:
         loaded = load_sweep(source, study_name=study or "", progress=progress)
     sweep = judged(resolve(loaded, metric or "", mode or ""))
@@ -69,9 +72,7 @@ def narrow(
     if not found.cuts:
         return CLEAN
     if not check:
-        path = output or _beside(space)
-        _write(path, found, source)
-        talk(f"{path} written.")
+        write_whole(output or _beside(space), _text(found, source))
     return FINDINGS
 
 
@@ -94,14 +95,9 @@ def _beside(space: pathlib.Path | None) -> pathlib.Path:
     return space.with_name(f"{space.stem}.narrowed{space.suffix}")
 
 
-def _write(path: pathlib.Path, found: Narrowed, source: str) -> None:
-    from tune_guard.exceptions import ConfigError
+def _text(found: Narrowed, source: str) -> str:
     from tune_guard.sweeps.report.narrowed import lines
 
     head = [f"Narrowed after {source}.", *lines(found)]
     said = "".join(f"# {line}\n" for line in "\n".join(head).splitlines())
-    try:
-        path.write_text(said + found.space.to_yaml(), encoding="utf-8")
-    except OSError as error:
-        msg = f"{path} cannot be written: {error.strerror}."
-        raise ConfigError(msg) from error
+    return said + found.space.to_yaml()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
@@ -18,7 +19,7 @@ def replay(
     budget_steps: int | None = None,
     top: float = 0.1,
     jobs: int = 1,
-    html: str | None = None,
+    html: pathlib.Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Run a policy over recorded sweeps: saved compute against false kills.
@@ -49,6 +50,7 @@ def replay(
     """
     from tune_guard.cli import CLEAN, UNUSABLE
     from tune_guard.cli.console import print_json, talk
+    from tune_guard.cli.output_file import check_place, write_whole
     from tune_guard.cli.safe_console import SafeConsole
     from tune_guard.policy import Policy
     from tune_guard.sweeps.replayed import Request
@@ -58,6 +60,8 @@ def replay(
         talk("Name a source: a directory, a file or a storage URL.")
         return UNUSABLE
     _check(top, jobs, budget_steps)
+    if html is not None:
+        check_place(html)
     request = Request(
         policy=Policy.from_yaml(policy) if policy else None,
         metric=metric or "",
@@ -68,7 +72,9 @@ def replay(
     for message in (*found.notices.values(), *found.problems):
         talk(message)
     if html and found.sweeps:
-        _write(html, found, top, ", ".join(sources))
+        from tune_guard.sweeps.report.html_replay import page
+
+        write_whole(html, page(found, top, title=", ".join(sources)))
     if json:
         print_json(as_json(found, top))
     elif found.sweeps:
@@ -107,12 +113,3 @@ def _with_progress(
         return replay_sources(
             sources, request, jobs=jobs, draw=draws, progress=progress
         )
-
-
-def _write(path: str, found: Replayed, top: float, title: str) -> None:
-    from pathlib import Path
-
-    from tune_guard.cli.page_file import write_page
-    from tune_guard.sweeps.report.html_replay import page
-
-    write_page(Path(path), page(found, top, title=title))

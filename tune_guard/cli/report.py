@@ -52,12 +52,15 @@ def report(
     """
     from tune_guard.cli import CLEAN, FINDINGS, UNUSABLE
     from tune_guard.cli.console import talk
+    from tune_guard.cli.output_file import check_place, write_whole
     from tune_guard.exceptions import TuneGuardError
     from tune_guard.sweeps.compare import compare
 
     if not sources:
         talk("Name a source: a directory, a file or a storage URL.")
         return UNUSABLE
+    if html is not None:
+        check_place(html)
     sweeps: list[Sweep] = []
     failures = 0
     for source in sources:
@@ -71,10 +74,9 @@ def report(
     comparisons = [compare(sweep) for sweep in sweeps]
     if html is not None and sweeps:
         # First, so that `... --html report.html | head` leaves a page.
-        from tune_guard.cli.page_file import write_page
         from tune_guard.sweeps.report.html import page
 
-        write_page(html, page(sweeps))
+        write_whole(html, page(sweeps))
     _print(comparisons, as_json=json)
     if failures:
         return UNUSABLE
