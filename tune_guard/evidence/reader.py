@@ -211,9 +211,13 @@ def find_bundles(source: str) -> list[StoredBundle]:
         if filesystem.isfile(path):
             return [_archive(shown, filesystem.open(path, "rb"))]
         folders = _folders(filesystem, path.rstrip("/"))
+        exists = bool(folders) or filesystem.exists(path)
     except (OSError, ImportError, ValueError) as error:
         msg = f"{shown} cannot be read: {hide_password(str(error))}"
         raise SourceError(msg) from error
+    if not exists:
+        msg = f"{shown} does not exist. Give a trial's directory, or a bundle."
+        raise SourceError(msg)
     if not folders:
         msg = (
             f"{shown} holds no evidence: neither a {MANIFEST} nor a folder {FOLDER}."

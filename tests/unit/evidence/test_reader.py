@@ -125,14 +125,15 @@ def test_damaged_lines_are_left_out(folder: Path) -> None:
     assert [o.step for o in bundle_at(folder).observations()] == [0, 1, 9]
 
 
-@pytest.mark.parametrize("made", [False, True])
-def test_a_place_without_evidence_says_so(tmp_path: Path, made: bool) -> None:
-    """And says what to give."""
-    path = tmp_path / "nothing"
-    if made:
-        path.mkdir()
-    with pytest.raises(SourceError, match="holds no evidence"):
-        find_bundles(str(path))
+@pytest.mark.parametrize(
+    ("place", "said"), [("", "holds no evidence"), ("nothing", "does not exist")]
+)
+def test_a_place_without_evidence_says_so(
+    tmp_path: Path, place: str, said: str
+) -> None:
+    """And says what to give; a mistyped path is told from an empty folder."""
+    with pytest.raises(SourceError, match=said):
+        find_bundles(str(tmp_path / place))
 
 
 def test_a_file_that_is_no_archive_says_so(tmp_path: Path) -> None:
