@@ -82,6 +82,7 @@ KINDS = (
 
 _told: tuple[tuple[Kind, Dispatcher], ...] = ()
 _decided = False
+_seemed_on = True
 _deciding = threading.Lock()
 
 
@@ -104,13 +105,20 @@ def announce(event: Event) -> None:
 
 def is_on() -> bool:
     """Return whether anybody listens: whether an event is worth making."""
-    return bool(_told) if _decided else any(kind.is_set for kind in KINDS)
+    global _seemed_on  # noqa: PLW0603 - one per process, by design
+    _seemed_on = bool(_told) if _decided else any(kind.is_set for kind in KINDS)
+    return _seemed_on
 
 
 def wants_samples() -> bool:
-    """Return whether a :class:`~tune_guard.events.HealthSample` is worth making."""
+    """Return whether a :class:`~tune_guard.events.HealthSample` is worth making.
+
+    This is asked at every report, and the environment is slow to read: where
+    nobody listened when :func:`is_on` was asked last, at a trial's start, nobody
+    does now.
+    """
     if not _decided:
-        return any(kind.is_set and kind.takes_samples for kind in KINDS)
+        return _seemed_on and any(kind.is_set and kind.takes_samples for kind in KINDS)
     return any(kind.takes_samples for kind, _ in _told)
 
 
@@ -159,8 +167,8 @@ def shut() -> None:
 
 def _forget() -> None:
     """Start anew in a forked process: its parent's threads are not in it."""
-    global _told, _decided, _deciding
-    _told, _decided, _deciding = (), False, threading.Lock()
+    global _told, _decided, _seemed_on, _deciding
+    _told, _decided, _seemed_on, _deciding = (), False, True, threading.Lock()
     Notices.observers.clear()
 
 

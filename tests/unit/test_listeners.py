@@ -71,6 +71,17 @@ def test_without_a_variable_nothing_is_started() -> None:
     assert listeners._decided
 
 
+def test_who_asks_at_every_report_does_not_read_the_environment_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What held at the start of a trial holds until the next one starts."""
+    assert not listeners.is_on()
+    monkeypatch.setenv("TUNE_GUARD_PROMETHEUS", "9000")
+    assert not listeners.wants_samples()
+    assert listeners.is_on()
+    assert listeners.wants_samples()
+
+
 def test_an_event_reaches_the_listener_in_order(ear: Ear) -> None:
     """Also those announced while it was made."""
     assert listeners.is_on()
