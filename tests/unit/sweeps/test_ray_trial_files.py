@@ -15,7 +15,7 @@ from tests.unit.sweeps.ray_files import (
     row,
     stamped,
 )
-from tune_guard.record import Outcome, StopRecord
+from tune_guard.record import FALLBACK_FOLDER, FALLBACK_SUFFIX, Outcome, StopRecord
 from tune_guard.sweeps import INTERRUPTED, UNKNOWN, load_sweep
 from tune_guard.verdict import Blame
 
@@ -237,3 +237,28 @@ def test_a_record_that_the_storage_refused_is_found(
     assert (found["t0"], found["t2"]) == ("stalled", "stalled")
     assert found["t1"] != "stalled"
     assert "t3" not in found
+
+
+def test_a_trial_whose_files_are_lost_does_not_end_the_reading(
+    experiment: RayExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk: the state knows it, and its record was kept aside."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    aside = tmp_path / FALLBACK_FOLDER / f"experiment{FALLBACK_SUFFIX}"
+    aside.parent.mkdir()
+    record = StopRecord(outcome=Outcome.GUARD, reason="nan").metadata()
+    entry = {**record, "trial_id": "t0", "training_iteration": 7}
+    aside.write_text(json.dumps(entry), encoding="utf-8")
+    experiment.trial("a_t1", [row(1, loss=1.0)])
+    experiment.state(known(), known("t1"))
+    sweep = load_sweep(experiment.path)
+    assert [(trial.reason, trial.steps_run) for trial in sweep.trials] == [
+        ("nan", 7),
+        ("", 1),
+    ]
+    assert [(problem.file, problem.what) for problem in sweep.problems] == [
+        (
+            str(experiment.path),
+            "rows not written yet: how far it ran is known by its record",
+        )
+    ]

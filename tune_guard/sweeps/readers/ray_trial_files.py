@@ -91,8 +91,9 @@ class TrialFiles:
             what = "rows not written yet: how far it ran is known by its record"
         elif rows.last or not self._files or rows.problems:
             return
-        source = self._tree.shown(posixpath.dirname(next(iter(self._files.values()))))
-        self._problems.append(Problem(file=source, what=what))
+        file = next(iter(self._files.values()), None)
+        source = posixpath.dirname(file) if file else self._experiment
+        self._problems.append(Problem(file=self._tree.shown(source), what=what))
 
     def json_file(self, name: str) -> Any:
         """Return what a JSON file of the trial holds, or None."""
