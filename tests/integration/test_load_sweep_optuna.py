@@ -200,13 +200,20 @@ def test_a_database_in_memory_is_refused() -> None:
         load_sweep("sqlite:///:memory:")
 
 
+def test_a_database_in_memory_is_named_without_its_password() -> None:
+    """It has no use for one; whoever mistyped an address has."""
+    with pytest.raises(SourceError, match="memory of one process") as caught:
+        load_sweep("sqlite://me:secret@/:memory:")
+    assert "secret" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("typo", "meant"),
     [
         ("sqllite:///study.db", "`sqlite`"),
         ("postgres://me:secret@host/db", "`postgresql`"),
-        ("sqlite://study.db", "sqlite:///study.db"),
-        ("sqlite://folder/study.db", "sqlite:///folder/study.db"),
+        ("sqlite://me:secret@study.db", "sqlite:///study.db"),
+        ("sqlite://me:secret@folder/study.db", "sqlite:///folder/study.db"),
         ("what:///study.db", "Known: `abfs`"),
     ],
 )

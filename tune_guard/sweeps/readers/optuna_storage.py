@@ -151,7 +151,7 @@ def _opened(address: str, shown: str, problems: list[Problem]) -> Iterator[BaseS
         with optuna_database.open_server(address, shown) as storage:
             yield storage
         return
-    path = _file(address)
+    path = _file(address, shown)
     if not is_sqlite(path):
         yield optuna_journal.open_file(path, problems)
         return
@@ -169,7 +169,7 @@ def _below(path: str | None) -> str:
     return f"/{path}" if path else ""
 
 
-def _file(address: str) -> pathlib.Path:
+def _file(address: str, shown: str) -> pathlib.Path:
     """Return the file of a path or SQLite URL, and make sure that it is there.
 
     SQLite itself would create a missing file, and the study would be empty.
@@ -180,13 +180,13 @@ def _file(address: str) -> pathlib.Path:
 
         url = make_url(address)
         if url.host:
-            msg = f"{address} names a server, and SQLite has none. Write a path after"
+            msg = f"{shown} names a server, and SQLite has none. Write a path after"
             msg += f" three slashes: sqlite:///{url.host}{_below(url.database)}."
             raise SourceError(msg)
         name = url.database or ""
         name = name.removeprefix("file:").partition("?")[0]
     if name in ("", ":memory:"):
-        msg = f"{address} lives in the memory of one process. Give the study itself."
+        msg = f"{shown} lives in the memory of one process. Give the study itself."
         raise SourceError(msg)
     path = pathlib.Path(name)
     if not path.is_file():
