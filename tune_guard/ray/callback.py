@@ -96,8 +96,7 @@ class GuardCallback(Callback):
 
     def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         """Notice when the experiment was stopped: Ray names no trial then."""
-        if self._recorder.ended_silently(trials):
-            self._safely(self._record_experiment_stop, trials)
+        self._safely(self._record_experiment_stop, trials)
 
     def on_trial_start(
         self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
@@ -148,9 +147,7 @@ class GuardCallback(Callback):
         **info: Any,
     ) -> None:
         """Let the stopper know to which row a retry will return."""
-        stamp = stamp_of(_engine.newest_row(trial))
-        if stamp is not None:
-            stamp.checkpointed = True
+        self._safely(_mark_checkpoint, trial)
 
     def on_experiment_end(self, trials: list[Trial], **info: Any) -> None:
         """Note the trials that an interrupt left open; they may be resumed."""
@@ -184,7 +181,15 @@ class GuardCallback(Callback):
         stamp.update(to_row(replace(record, evidence=name)))
 
     def _record_experiment_stop(self, trials: Sequence[Trial]) -> None:
+        if not self._recorder.ended_silently(trials):
+            return
         spent_s = time.monotonic() - self._began_s
         budget_s = self._time_budget_s
         out_of_time = budget_s is not None and spent_s >= budget_s
         self._recorder.record_experiment_stop(trials, out_of_time=out_of_time)
+
+
+def _mark_checkpoint(trial: Trial) -> None:
+    stamp = stamp_of(_engine.newest_row(trial))
+    if stamp is not None:
+        stamp.checkpointed = True

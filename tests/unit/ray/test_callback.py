@@ -30,6 +30,8 @@ def test_no_hook_raises_into_the_sweep(caplog: Any) -> None:
         getattr(callback, f"on_trial_{name}")(**hooks([broken], broken))
     row = {"done": True, "tune_guard": {}}
     callback.on_trial_result(**hooks([broken], broken), result=row)
+    callback.on_step_end(**hooks([broken]))
+    callback.on_checkpoint(**hooks([broken], broken), checkpoint=None)
     callback.on_experiment_end(trials=[broken])
     assert caplog.messages
     assert all("the sweep goes on" in message for message in caplog.messages)
