@@ -59,8 +59,9 @@ def narrow(
     from tune_guard.sweeps.objective import resolve
     from tune_guard.sweeps.report.narrowed import as_json, lines
 
-    if output is not None:
-        check_place(output)
+    place = output or _beside(space)
+    if not check:
+        check_place(place)
     with loading(source) as progress:
         loaded = load_sweep(source, study_name=study or "", progress=progress)
     sweep = judged(resolve(loaded, metric or "", mode or ""))
@@ -72,7 +73,7 @@ def narrow(
     if not found.cuts:
         return CLEAN
     if not check:
-        write_whole(output or _beside(space), _text(found, source))
+        write_whole(place, _text(found, source))
     return FINDINGS
 
 
@@ -92,7 +93,7 @@ def _space(path: pathlib.Path | None, sweep: Sweep) -> Space:
 def _beside(space: pathlib.Path | None) -> pathlib.Path:
     if space is None:
         return pathlib.Path("space.narrowed.yaml")
-    return space.with_name(f"{space.stem}.narrowed{space.suffix}")
+    return space.parent / f"{space.stem}.narrowed{space.suffix}"
 
 
 def _text(found: Narrowed, source: str) -> str:
