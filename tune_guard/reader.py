@@ -20,19 +20,25 @@ _NO_RESULTS = ("config", "tune_guard")
 
 
 class _Place(NamedTuple):
-    """Where a signal may lie in reports of one shape: nested, or else flat."""
+    """Where a signal may lie in reports of one shape.
+
+    Args:
+        signal: Its name.
+
+        keys: Its keys in the order in which they are tried, each with the flat key
+            of the report; None where it can only be nested.
+    """
 
     signal: str
-    key: Any
-    nested: tuple[str, ...]
+    keys: tuple[tuple[str, Any], ...]
 
 
 class _Plan(NamedTuple):
     """Where to look in reports of one shape.
 
     Args:
-        numbers: Signals that are no flags and can lie under one flat key only.
-            Nearly every signal is one; they are read in the shortest way.
+        numbers: Signals that are no flags and can lie under one flat key only, with
+            that key. Nearly every signal is one; they are read in the shortest way.
 
         others: The other signals.
 
@@ -88,45 +94,54 @@ class ReportReader:
             if type(raw) is float:
                 fields[signal] = raw
             elif raw is not None:
-                self._convert(signal, raw, fields)
-        for signal, key, nested in plan.others:
-            raw = self._nested(signal, nested, report)
-            if raw is None and key is not None:
-                raw = report[key]
-            if raw is not None:
-                self._convert(signal, raw, fields)
+                self._take(signal, self.names[signal], raw, fields)
+        for place in plan.others:
+            self._read_place(place, report, fields)
         if plan.losses:
             fields["losses"] = [(k, to_number(lookup(report, k))) for k in plan.losses]
         if self.extra:
             self._read_extra(report, fields)
         return observation
 
-    def _convert(self, signal: str, raw: object, fields: dict[str, Any]) -> None:
+    def _read_place(
+        self, place: _Place, report: Mapping[str, Any], fields: dict[str, Any]
+    ) -> None:
+        """Take the first of a signal's keys that holds a value."""
+        for alias, key in place.keys:
+            raw = lookup(report, alias) if key is None else report[key]
+            if raw is not None and self._take(place.signal, alias, raw, fields):
+                self.names[place.signal] = alias
+                return
+
+    def _take(self, signal: str, key: str, raw: object, fields: dict[str, Any]) -> bool:
+        """Take a value, if it is one; else name its key."""
         value = _CONVERT.get(signal, to_number)(raw)
         if value is not None:
             fields[signal] = value
-        elif not isinstance(raw, Mapping) or len(self.wanted[signal]) == 1:
+            return True
+        if not isinstance(raw, Mapping) or len(self.wanted[signal]) == 1:
             # A folder under one of several usual names is no value: `loss/val`.
-            self._unusable(self.names[signal], raw)
+            self._unusable(key, raw)
+        return False
 
     def _plan(self, shape: tuple[Any, ...], report: Mapping[str, Any]) -> _Plan:
-        """Find each signal's flat key, and the keys before it that may be nested."""
+        """Find for each signal the keys that are there, flat, or may be nested."""
         tidy = {key.strip(): key for key in shape if isinstance(key, str)}
         tidy |= {key: key for key in shape if isinstance(key, str)}
         numbers, others = [], []
         for signal, aliases in self.wanted.items():
-            flat, nested = None, []
-            for alias in aliases:
-                if alias in tidy:
-                    flat = tidy[alias]
-                    self.names[signal] = alias
-                    break
-                if any(folder in tidy for folder in _folders(alias)):
-                    nested.append(alias)
-            if nested or (flat is not None and signal in FLAGS):
-                others.append(_Place(signal, flat, tuple(nested)))
-            elif flat is not None:
+            keys = [(alias, tidy.get(alias)) for alias in aliases]
+            keys = [
+                (a, k) for a, k in keys if k or not tidy.keys().isdisjoint(_folders(a))
+            ]
+            if not keys:
+                continue
+            self.names[signal], flat = keys[0]
+            if len(keys) == 1 and flat is not None and signal not in FLAGS:
                 numbers.append((signal, flat))
+            else:
+                others.append(_Place(signal, tuple(keys)))
+                self._read_place(others[-1], report, {})  # under which name it comes
         plan = _Plan(numbers, others, self._other_losses(report))
         if len(self._plans) < _MOST_PLANS:
             self._plans[shape] = plan
@@ -141,16 +156,6 @@ class ReportReader:
             if _LOSS_LIKE.search(key) and not key.startswith(_NO_RESULTS)
         ]
         return [key for key in keys if key not in taken][:_MOST_LOSSES]
-
-    def _nested(
-        self, signal: str, aliases: tuple[str, ...], report: Mapping[str, Any]
-    ) -> Any:
-        for alias in aliases:
-            raw = lookup(report, alias)
-            if raw is not None:
-                self.names[signal] = alias
-                return raw
-        return None
 
     def _read_extra(self, report: Mapping[str, Any], fields: dict[str, Any]) -> None:
         values = {}

@@ -153,3 +153,16 @@ def test_a_folder_named_like_a_signal_is_no_value_of_it() -> None:
     assert not notices.messages
     read(report, keys=Keys(loss="loss"), notices=notices)
     assert list(notices.messages) == ["unusable:loss"]
+
+
+@pytest.mark.parametrize("first", [{"val": 1.0}, None, "n/a"])
+def test_what_is_no_value_does_not_hide_the_signals_next_name(first: object) -> None:
+    """A loss that went NaN as `train_loss` went unseen beside a folder `loss`."""
+    observation = read({"loss": first, "train_loss": 2.0, "score": 1.0})
+    assert observation.loss == 2.0
+
+
+def test_the_rates_of_groups_by_name_are_a_value() -> None:
+    """A mapping under `lr` hides a later name, as a number does."""
+    observation = read({"lr": {"head": 0.1, "body": 0.2}, "learning_rate": 9.0})
+    assert observation.lr == 0.2
