@@ -3,6 +3,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pytest
+
 from tests.unit.hostile import Hostile
 from tune_guard.notices import Notices
 from tune_guard.observation import Keys, Observation
