@@ -51,3 +51,15 @@ def test_the_guide_names_the_rows_and_the_bounds() -> None:
     bounds = lower_bounds()
     for label, name in (("Ray", "ray"), ("Optuna", "optuna"), ("PyTorch", "torch")):
         assert re.search(rf"^\| {label} \| {bounds[name]} \|", GUIDE, re.MULTILINE)
+
+
+def test_the_tests_that_need_torch_are_run_with_the_oldest() -> None:
+    """All other rows skip them whole; a path that is gone would end the row."""
+    run = {path for path in ROWS["oldest-torch"].parallel if path.startswith("tests/")}
+    assert [path for path in run if not (ROOT / path).exists()] == []
+    need = {
+        f"tests/unit/{path.name}"
+        for path in (ROOT / "tests" / "unit").glob("test_*.py")
+        if re.search(r"^import torch$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert need <= run

@@ -34,8 +34,9 @@ _OPTUNA = (
 )
 _TORCH = (
     "tests/unit/worker",
-    "tests/unit/test_observation.py",
-    "tests/unit/test_record.py",
+    "tests/unit/test_coercion.py",
+    "tests/unit/test_intake.py",
+    "tests/unit/test_strict_json.py",
     "tests/integration/worker/test_lightning.py",
     "tests/integration/worker/test_transformers.py",
     "tests/integration/worker/test_optuna.py",
