@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 
 RECURSIVE: list[Any] = []
 RECURSIVE.append(RECURSIVE)
@@ -27,7 +26,6 @@ class Hostile:
 
 OF_ANY_KIND = (
     np.array([1.0, 2.0]),
-    torch.tensor([1.0, 2.0]),
     np.longdouble("0.5"),
     {1, 2},
     b"x",

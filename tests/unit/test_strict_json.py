@@ -47,7 +47,11 @@ def test_values_become_plain(value: object, expected: object) -> None:
     assert type(got) is type(expected)
 
 
-@pytest.mark.parametrize("value", OF_ANY_KIND, ids=range(len(OF_ANY_KIND)))
+@pytest.mark.parametrize(
+    "value",
+    [*OF_ANY_KIND, torch.tensor([1.0, 2.0])],
+    ids=range(len(OF_ANY_KIND) + 1),
+)
 def test_a_value_of_any_kind_becomes_strict_json(value: object) -> None:
     """A record is written whatever an adapter or a rule puts in."""
     json.dumps(plain(value), allow_nan=False, ensure_ascii=False)
