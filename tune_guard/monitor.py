@@ -18,7 +18,7 @@ from tune_guard.record import StopRecord
 from tune_guard.rules.base import Context, Detector
 from tune_guard.schedule import Schedule
 from tune_guard.stored_state import STATE_VERSION, check_state, store_verdict
-from tune_guard.tempering import is_against, is_held_out, spared_by, tempered
+from tune_guard.tempering import is_against, spared_by, tempered
 from tune_guard.verdict import HEALTHY, Finding, Level, Verdict, decide
 
 if TYPE_CHECKING:
@@ -215,11 +215,6 @@ class Monitor:
         warm-up do.
         """
         return rule_id in self._against
-
-    @property
-    def in_holdout(self) -> bool:
-        """Whether this trial runs on when condemned, to measure false kills."""
-        return is_held_out(self.policy, self.trial_id)
 
     def miss(self, report: Mapping[str, Any], advice: str = "") -> None:
         """Say that the metric was due and what came in its place. Never raises.

@@ -45,12 +45,17 @@ class Panel:
         for rule in rules:
             if rule.compares and context.peers and context.budget_steps is None:
                 self._name_missing_budget(rule.id)
-            try:
-                self.detectors[rule.id] = rule.start(context)
-            except Exception as error:  # noqa: BLE001 - a rule's bug must not end a sweep
-                self._name_failed(rule.id, error)
+            self._start(rule)
         self._asleep = {rule.id: rule.needs for rule in rules if rule.needs}
         self._call_up()
+
+    def _start(self, rule: Rule) -> None:
+        """Start a rule, or start it anew; one that cannot be started is off."""
+        try:
+            self.detectors[rule.id] = rule.start(self._context)
+        except Exception as error:  # noqa: BLE001 - a rule's bug must not end a sweep
+            self.detectors.pop(rule.id, None)
+            self._name_failed(rule.id, error)
 
     def _call_up(self) -> None:
         """Work out who is shown the next observation, and who waits for what."""
@@ -100,7 +105,7 @@ class Panel:
         for rule in self._rules:
             detector = self.detectors.get(rule.id)
             if detector is not None and detector.machine_bound:
-                self.detectors[rule.id] = rule.start(self._context)
+                self._start(rule)
         self._call_up()
 
     def state(self) -> dict[str, list[Any]]:
@@ -127,7 +132,7 @@ class Panel:
             try:
                 fresh.restore(stored[rule.id])
             except Exception as error:  # noqa: BLE001 - the rule's parameters may have changed
-                self.detectors[rule.id] = rule.start(self._context)
+                self._start(rule)
                 failure = error
             self._asleep.pop(rule.id, None)
         self._call_up()

@@ -88,6 +88,28 @@ def test_a_restored_rule_that_had_seen_nothing_sleeps_on() -> None:
         assert steps(second) == []
 
 
+def test_a_rule_that_cannot_start_anew_is_off_and_raises_nothing() -> None:
+    """Its first start went well; the next machine's does not."""
+    started: list[int] = []
+
+    class _Once(_Shown):
+        __slots__ = ()
+        machine_bound: ClassVar[bool] = True
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Once(OnHumidity):
+        def start(self, context: Context) -> Detector:
+            started.append(1)
+            if len(started) > 1:
+                raise RuntimeError
+            return _Once(self, context)
+
+    watched = panel(Once())
+    watched.change_machine()
+    assert watched.detectors == {}
+    assert watched.findings(seen(1, gpu_temperature_celsius=60.0)) == []
+
+
 def test_only_what_has_seen_something_is_stored() -> None:
     """Most trainings report no telemetry: its rules would fill every state."""
     watched = panel(OnHumidity())

@@ -42,7 +42,7 @@ def test_the_action_off_disarms_a_rule() -> None:
 def test_holdout_lets_condemned_trials_run_on_but_never_dead_ones() -> None:
     """Close to every trial is in a holdout of 0.999; fatal rules cut it still."""
     monitor = watch(Probe(), NonFinite(), holdout=0.999)
-    assert monitor.in_holdout
+    assert is_held_out(monitor.policy, monitor.trial_id)
     assert feed(monitor, {0: 11.0, 1: math.nan}) == [1]
     assert monitor.warnings == {"probe": 0}
 

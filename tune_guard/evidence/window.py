@@ -26,7 +26,8 @@ class _Segment:
     """Observations that follow a stored state.
 
     What each holds is a shape that many share, and the values of all lie one after
-    the other: no object is kept for an observation, which a collector would visit.
+    the other: beside its values no object is kept for an observation, which a
+    collector would visit.
     """
 
     __slots__ = ("shapes", "state", "values")

@@ -193,7 +193,9 @@ class OpenTrials:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over a state; its trials wake up when they are heard of."""
-        awake, asleep, attempts = state["awake"], state["asleep"], state["attempts"]
+        # Earlier, all of them lay compressed under `trials`.
+        asleep = state["asleep"] if "asleep" in state else state["trials"]
+        awake, attempts = state.get("awake", {}), state["attempts"]
         if "peers" in state:
             self.peers.restore(state["peers"])
         self._attempts = {str(key): int(n) for key, n in attempts.items()}

@@ -122,8 +122,9 @@ class Detector:
 
     Every subclass names its state in ``__slots__``; a slot with a leading underscore
     is derived from the rule and not stored. Every other holds a number, a flag, a
-    text, None, a list or deque of numbers, or a window, so that the state can be
-    stored as plain values and compared after a restart.
+    text, None, a list or deque of numbers, numbers by name, or a window, so that the
+    state can be stored as plain values and compared after a restart. The slots are
+    written by hand: ``dataclass(slots=True)`` makes them too late.
     """
 
     __slots__ = ("context", "rule")

@@ -49,10 +49,14 @@ class Goal:
     top: float = TOP_RATIO
 
     def __post_init__(self) -> None:
-        _need("false_kill", 0 < self.false_kill < 1, "between 0 and 1", self.false_kill)
-        sure = 0.5 <= self.confidence < 1  # noqa: PLR2004 - below, it is no promise
-        _need("confidence", sure, "at least 0.5 and below 1", self.confidence)
-        _need("top", 0 < self.top <= 1, "above 0 and up to 1", self.top)
+        ok = 0 < self.false_kill < 1
+        advice = "0.01 is one in a hundred."
+        _need("false_kill", ok, "between 0 and 1", self.false_kill, advice)
+        ok = 0.5 <= self.confidence < 1  # noqa: PLR2004 - below, it is no promise
+        advice = "0.9 is right nine times in ten."
+        _need("confidence", ok, "at least 0.5 and below 1", self.confidence, advice)
+        ok = 0 < self.top <= 1
+        _need("top", ok, "above 0 and up to 1", self.top, "0.1 is the best tenth.")
 
     @property
     def fewest_sweeps(self) -> int:
@@ -65,9 +69,15 @@ class Goal:
         return math.ceil(1 / self.top)
 
 
-def _need(name: str, ok: bool, what: str, value: object) -> None:  # noqa: FBT001
+def _need(
+    name: str,
+    ok: bool,  # noqa: FBT001
+    what: str,
+    value: object,
+    advice: str,
+) -> None:
     if not ok:
-        msg = f"`{name}` must be {what}, but got {value!r}. 0.01 is one in a hundred."
+        msg = f"`{name}` must be {what}, but got {value!r}. {advice}"
         raise ConfigError(msg)
 
 

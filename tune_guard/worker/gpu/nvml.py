@@ -54,8 +54,8 @@ class Nvml:
             msg = "the package `nvidia-ml-py` is not installed (tune-guard[gpu])"
             raise NvmlUnavailable(msg) from error
         self._api: Any = pynvml
-        self._gone = (pynvml.NVMLError_GpuIsLost, pynvml.NVMLError_ResetRequired)
         try:
+            self._gone = (pynvml.NVMLError_GpuIsLost, pynvml.NVMLError_ResetRequired)
             pynvml.nvmlInit()
         except Exception as error:
             raise NvmlUnavailable(repr(error)) from error
