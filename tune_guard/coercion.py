@@ -139,12 +139,14 @@ def to_bits(value: object) -> float | None:
     """Read a bit mask: a number, or text as ``nvidia-smi`` prints it. Never raises.
 
     Example:
-        >>> to_bits("0x0000000000000060"), to_bits(32), to_bits("[N/A]")
-        (96.0, 32.0, None)
+        >>> to_bits("0x0000000000000060"), to_bits(["0x60"]), to_bits("[N/A]")
+        (96.0, 96.0, None)
     """
-    if isinstance(value, str) and value.strip().lower().startswith("0x"):
-        try:
+    try:
+        if isinstance(value, (list, tuple)):
+            return to_bits(value[0]) if len(value) == 1 else None
+        if isinstance(value, str) and value.strip().lower().startswith("0x"):
             return float(int(value, 16))
-        except (ValueError, OverflowError):
-            return None
+    except (ValueError, OverflowError, RecursionError):
+        return None
     return to_number(value)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from tune_guard.coercion import to_number
+from tune_guard.coercion import to_bits, to_number
 from tune_guard.nested_keys import lookup
 from tune_guard.observation import SIGNALS, Keys
 from tune_guard.record import StopRecord
@@ -162,7 +162,8 @@ def gpu_values(report: Mapping[str, Any], keys: Keys) -> dict[str, float]:
     for signal in GPU_SIGNALS:
         found = [lookup(report, key) for key in keys.aliases(signal)]
         raw = next((value for value in found if value is not None), None)
-        number = float(raw) if isinstance(raw, bool) else to_number(raw)
+        read = to_bits if signal == "gpu_reasons" else to_number
+        number = float(raw) if isinstance(raw, bool) else read(raw)
         if number is not None:
             values[signal] = number
     return values

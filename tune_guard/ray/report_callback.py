@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ray.tune.integration.ray_train import TuneReportCallback
 
-from tune_guard.coercion import to_flag, to_number
+from tune_guard.coercion import to_bits, to_flag, to_number
 from tune_guard.nested_keys import lookup
 from tune_guard.notices import Notices
 from tune_guard.policy import Policy
@@ -176,5 +176,5 @@ def _all_of(values: list[Any]) -> tuple[int, Any]:
 def _all_bits(values: list[Any]) -> tuple[int, Any]:
     bits = 0
     for value in values:
-        bits |= int(to_number(value) or 0)
+        bits |= int(to_bits(value) or 0)
     return 0, bits

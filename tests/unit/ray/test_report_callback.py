@@ -73,6 +73,8 @@ def test_a_norm_that_is_not_finite_is_the_worst() -> None:
 def test_the_bits_of_all_gpus_are_joined() -> None:
     """The power cap of one and the heat of another."""
     assert reduced({"gpu_reasons": 4}, {"gpu_reasons": 0x20})["gpu_reasons"] == 0x24
+    texts = reduced({"gpu_reasons": "0x04"}, {"gpu_reasons": "0x20"})
+    assert texts["gpu_reasons"] == 0x24
 
 
 def test_an_overflow_of_one_rank_excuses_no_other() -> None:

@@ -42,6 +42,22 @@ API = (
 )
 
 
+def test_throttle_reasons_may_be_hexadecimal(tmp_path: Path) -> None:
+    """In a run's history, and among its final values."""
+    summary = "\"{'gpu_reasons': '0x60', 'commit': '0x60'}\""
+    sweep = loaded(
+        tmp_path,
+        project__csv=f",name,config,summary,state\n0,a,{{}},{summary},finished\n"
+        f"1,b,{{}},{summary},finished\n",
+        b__csv="_step,gpu_reasons\n0,0x20\n",
+    )
+    assert {trial.id: trial.finals for trial in sweep.trials} == {
+        "a": {"gpu_reasons": 96.0},
+        "b": {},
+    }
+    assert values(sweep, "b", "gpu_reasons") == [(0, 32.0)]
+
+
 def test_runs_and_histories_of_wandb_make_one_sweep(tmp_path: Path) -> None:
     """The table of the public API, and a history for each run, named after it."""
     sweep = loaded(

@@ -79,6 +79,14 @@ def test_each_sweep_of_the_table_is_one(tmp_path: Path) -> None:
         load_sweep(path, study_name="u")
 
 
+def test_throttle_reasons_may_be_hexadecimal(tmp_path: Path) -> None:
+    """A live guard reads them so; under any other name it is text."""
+    rows = ["s,a,1,gpu_reasons,0x60,,", "s,a,1,loss,1,min,", "s,a,2,loss,0x60,min,"]
+    curves = load_sweep(table(tmp_path, *rows)).curves.of("a")
+    assert list(curves["gpu_reasons"].values) == [96.0]
+    assert list(curves["loss"].steps) == [1]
+
+
 def test_rows_without_a_number_are_named(tmp_path: Path) -> None:
     """Where the first one is, and how many."""
     rows = ["s,a,1,loss,1,min,", "s,a,2,loss,,min,", "s,a,x,loss,1,min,"]

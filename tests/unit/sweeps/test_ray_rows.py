@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.unit.sweeps.ray_files import RayExperiment, row
+from tune_guard.monitor import Monitor
+from tune_guard.policy import Policy
+from tune_guard.rules import ThermalThrottle
 from tune_guard.sweeps import load_sweep
+from tune_guard.sweeps.replay import replay
 
 if TYPE_CHECKING:
     from tune_guard.sweeps import Curve, Sweep
@@ -77,6 +81,22 @@ def test_the_text_of_a_tensor_is_its_number(experiment: RayExperiment) -> None:
     sweep = loaded(experiment, row(1, loss="tensor(1.5000, device='cuda:0')"))
     assert list(curve(sweep).values) == [1.5]
     assert sweep.problems[0].repaired
+
+
+@pytest.mark.parametrize("hot", ["0x0000000000000060", ["0x60"], "96"])
+def test_throttle_reasons_cut_in_replay_where_they_cut_live(
+    experiment: RayExperiment, hot: Any
+) -> None:
+    """nvidia-smi prints them in hexadecimal; other metrics are never written so."""
+    rows = [row(i, loss=1.0, gpu_reasons=hot, hash="0x60") for i in (1, 2, 3, 4)]
+    rule = ThermalThrottle(consecutive=2, holds=())
+    policy = Policy("loss", "min", rules=(rule,))
+    monitor = Monitor(policy)
+    verdicts = [monitor.observe(i, one) for i, one in enumerate(rows, start=1)]
+    assert [verdict.stop for verdict in verdicts[:2]] == [False, True]
+    sweep = loaded(experiment, *rows)
+    assert [found.step for found in replay(sweep, policy)] == [2]
+    assert sweep.curves.metrics() == ["gpu_reasons", "loss"]
 
 
 def test_a_metric_of_none_is_missing_and_not_nan(experiment: RayExperiment) -> None:

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tune_guard.coercion import to_number, to_step
+from tune_guard.coercion import to_step
 from tune_guard.record import Outcome
 from tune_guard.sweeps.curves import Curve, Curves
+from tune_guard.sweeps.readers.numbers import number_of
 from tune_guard.sweeps.readers.params import flat_params
 from tune_guard.sweeps.sweep import INTERRUPTED, UNKNOWN, Problem, Sweep, Trial
 from tune_guard.sweeps.wording import counted
@@ -50,7 +51,7 @@ class Run:
 
     def add(self, metric: str, step: Any, value: Any, time_s: float = math.nan) -> bool:
         """Add one reading; what has no number or no step is left out."""
-        number, at = to_number(value), to_step(step)
+        number, at = number_of(metric, value), to_step(step)
         if number is None or at is None:
             return False
         self.readings[metric][at] = (number, time_s)
@@ -59,7 +60,7 @@ class Run:
     def finish(self, metrics: Mapping[str, Any]) -> None:
         """Take in final values; what is no number is left out."""
         for name, value in metrics.items():
-            number = to_number(value)
+            number = number_of(name, value)
             if number is not None and not name.startswith("_"):
                 self.finals[name] = number
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from tune_guard.coercion import to_number
 from tune_guard.exceptions import SourceError
 from tune_guard.sweeps.curves import MODES, Curve
+from tune_guard.sweeps.readers.numbers import number_of
 
 if TYPE_CHECKING:
     import pathlib
@@ -246,7 +246,8 @@ class RowsOfTexts:
             code = known.setdefault(row.get(word) or "", len(known))
             self._codes[word].append(code)
         for number in _NUMBERS:
-            value = to_number(row.get(number))
+            name = row.get("metric_name") if number == "value" else None
+            value = number_of(name or "", row.get(number))
             self._numbers[number].append(math.nan if value is None else value)
             self._missing[number].append(value is None)
 

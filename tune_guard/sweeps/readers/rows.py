@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tune_guard.coercion import to_number
 from tune_guard.sweeps.curves import Curve
+from tune_guard.sweeps.readers.numbers import number_of
 from tune_guard.sweeps.sweep import Problem
 
 if TYPE_CHECKING:
@@ -137,8 +138,8 @@ class RowTable:
         if type(value) is int and -_LARGEST < value < _LARGEST:
             return float(value)
         if not isinstance(value, str):
-            return to_number(value)
-        number = to_number(value)
+            return number_of(name, value)
+        number = number_of(name, value)
         if number is not None:
             return number
         text = value.strip()
