@@ -177,13 +177,8 @@ class Curve(Summary, derived=("recent_top",)):
         cuts = (0, n // 4, n // 2, 3 * n // 4, n)
         return tuple(median(levels[begin:end]) for begin, end in pairwise(cuts))
 
-    def restore(self, state: object) -> None:
-        """Take over what :meth:`state` returned.
-
-        Raises:
-            ValueError: If it is damaged; nothing is taken over then.
-        """
-        super().restore(state)
+    def derive(self) -> None:
+        """Work out anew what is not stored: the bound of the last five, their best."""
         self._recent = deque(self._recent, _RECENT)
         self.recent_top = max(self._recent, default=0.0)
 

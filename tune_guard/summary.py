@@ -21,7 +21,8 @@ class Summary:
         """Work out what is stored: every slot but those ``derived`` from others."""
         super().__init_subclass__()
         slots: tuple[str, ...] = cls.__slots__
-        cls._stored = tuple(name for name in slots if name not in derived)
+        own = (name for name in slots if name not in derived)
+        cls._stored = (*cls._stored, *own)
 
     def state(self) -> list[Any]:
         """Return the summary as plain values."""
@@ -43,6 +44,10 @@ class Summary:
         found.check()
         for name in self._stored:
             setattr(self, name, getattr(found, name))
+        self.derive()
+
+    def derive(self) -> None:
+        """Work out anew what is not stored."""
 
     def check(self) -> None:
         """Refuse what would grow without a bound, or fail later.
