@@ -67,12 +67,12 @@ def with_metrics(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a row with its numbers under ``metrics``: flat ones, and the clock's."""
     if "event" in row or "raw_line" in row:
         return row
+    clock = next((row[k] for k in _CLOCKS if k in row), None)
     if "metrics" not in row:
         named = {k: v for k, v in row.items() if k not in {"step", "trial", *_TOLD}}
         row = {k: v for k, v in row.items() if k not in named} | {"metrics": named}
         if "step" not in row:
             row["step"] = next((named[k] for k in _STEPS if k in named), None)
-    clock = next((row[k] for k in _CLOCKS if k in row), None)
     if clock is None:
         return row
     return {**row, "metrics": {"time_total_s": clock, **(row["metrics"] or {})}}

@@ -403,11 +403,11 @@ def test_a_row_may_hold_its_numbers_itself() -> None:
     assert (result.got, result.notes) == ("stop plateau @2", [])
 
 
-def test_the_time_of_a_row_is_the_trials_clock() -> None:
+@pytest.mark.parametrize("hot", [{"gpu_reasons": 32}, {"metrics": {"gpu_reasons": 32}}])
+def test_the_time_of_a_row_is_the_trials_clock(hot: dict[str, Any]) -> None:
     """Four samples stand for 60 seconds, where one for a third of it at most."""
     case = stream({"gpu_thermal": {"window_s": 60}})
-    hot = {"gpu_reasons": 32}
-    case["inputs"] = [{"step": i, "time_s": 20.0 * i, "metrics": hot} for i in range(6)]
+    case["inputs"] = [{"step": i, "time_s": 20.0 * i, **hot} for i in range(6)]
     assert run_case(case).got == "stop thermal_throttle @3"
 
 
