@@ -105,6 +105,12 @@ class Plan:
         if self.fields.setdefault(name, value) != value:
             self.notes.append(f"second {name} {value!r}")
 
+    def act(self, rule: str, action: Any) -> None:
+        """Set what a rule that triggers does, once."""
+        actions = self.fields.setdefault("actions", {})
+        if actions.setdefault(rule, action) != action:
+            self.notes.append(f"second action {action!r} for {rule}")
+
 
 class Options:
     """The options of one trigger: what nobody takes is noted."""
@@ -153,7 +159,7 @@ class Options:
 
 def _is_norm(key: str) -> bool:
     """Whether a key is that of the gradient norm, by its name."""
-    return _NORM.search(key) is not None
+    return _NORM.search(key) is not None and not key.endswith("loss")
 
 
 def _plateau(plan: Plan, options: Options) -> None:
@@ -181,7 +187,9 @@ def _divergence(plan: Plan, options: Options, metric: str | None = None) -> None
     if metric is not None and _is_norm(metric):
         return _explosion(plan, options, metric)
     plan.metrics.append(metric or "loss")
-    options.take("mode")
+    direction = _direction(options.take("mode", "direction"))
+    if direction not in (None, "min"):
+        plan.notes.append(f"divergence upwards only: direction {direction!r}")
     params = _windowed(options, Divergence())
     params |= options.some(consecutive=("patience", "k", "n"))
     plan.add(Divergence(metric=metric, start_ratio=0.0, holds=(), **params))
@@ -352,13 +360,14 @@ def _take_trigger(plan: Plan, name: str, options: Any) -> None:
     given.end()
     for rule in plan.rules.keys() - known:
         if options == "warn":
-            plan.fields.setdefault("actions", {})[rule] = "warn"
+            plan.act(rule, "warn")
         elif isinstance(options, str) and options != "stop":
             plan.notes.append(f"unknown value of {name}: {options!r}")
 
 
 def _is_silent(options: Any) -> bool:
-    return options in (False, None, "off", "continue", "ignore")
+    # 0 equals False, but nobody knows what it means.
+    return options is False or options in (None, "off", "continue", "ignore")
 
 
 def _direction(given: Any) -> Any:
@@ -374,7 +383,12 @@ def _policy_wide(plan: Plan, options: Options) -> None:
         plan.set("mode", _direction(direction))
     if "plateau" not in plan.rules:
         plan.fields.setdefault("mode", "min")
-    plan.set("actions", options.take("actions"))
+    actions = options.take("actions")
+    if isinstance(actions, Mapping):
+        for rule, action in actions.items():
+            plan.act(rule, action)
+    else:
+        plan.set("actions", actions)
     options.end()
 
 

@@ -225,6 +225,18 @@ SETTLED = [1.0] * 12
             "stop divergence @12",
             id="a-loss-named-like-a-norm",
         ),
+        pytest.param(
+            {"divergence": {"metric": "batch_norm_loss", "consecutive": 1}},
+            series("batch_norm_loss", *SETTLED, 6.0),
+            "stop divergence @12",
+            id="a-loss-named-after-a-norm",
+        ),
+        pytest.param(
+            {"divergence": {"consecutive": 1, "direction": "minimize"}},
+            series("loss", *SETTLED, 6.0),
+            "stop divergence @12",
+            id="divergence-with-a-direction",
+        ),
         pytest.param(  # https://github.com/learning-at-home/hivemind/issues/509
             {"gpu_thermal": {"consecutive": 5}, "on_gpu_lost": "continue"},
             [{"gpu_reasons": 0}, {"gpu_lost": True}],
@@ -236,6 +248,16 @@ SETTLED = [1.0] * 12
             series("gpu_lost", True),
             "continue",
             id="a-trigger-that-warns",
+        ),
+        pytest.param(
+            {
+                "on_gpu_lost": "warn",
+                "plateau": {"metric": "a", "mode": "min", "patience": 1},
+                "actions": {"plateau": "warn"},
+            },
+            [{"a": 1.0}, {"a": 1.0}, {"gpu_lost": True}],
+            "continue",
+            id="two-that-warn-each-said-in-its-way",
         ),
     ],
 )
@@ -366,6 +388,24 @@ def test_an_unknown_option_is_printed() -> None:
     assert "unknown option guard_config.hype=1" in str(result)
 
 
+@pytest.mark.parametrize("name", ["mode", "direction"])
+def test_a_divergence_of_what_is_maximised_is_printed(name: str) -> None:
+    """The rule takes what rises for what runs away."""
+    config = {"divergence": {"metric": "loss", name: "maximize"}}
+    result = run_case(stream(config, *series("loss", 1.0), verdict="continue"))
+    assert result.notes == ["divergence upwards only: direction 'max'"]
+
+
+def test_two_actions_for_one_rule_are_printed() -> None:
+    """The trigger's own counts."""
+    config = {"on_gpu_lost": "warn", "actions": {"gpu_fault": "stop"}}
+    result = run_case(stream(config, *series("gpu_lost", True), verdict="warn"))
+    assert (result.got, result.notes) == (
+        "continue",
+        ["second action 'stop' for gpu_fault"],
+    )
+
+
 def test_surroundings_that_cannot_be_staged_are_said() -> None:
     """And the case counts as neither passed nor failed."""
     case = {"id": "x", "inputs": {"environment": {"moon": "full"}}, "expected": {}}
@@ -378,6 +418,7 @@ def test_surroundings_that_cannot_be_staged_are_said() -> None:
     [
         ({"plateau": [{"metric": "a"}, {"metric": "b"}]}, "a meaning of plateau"),
         ({"throughput": {"key": "samples_per_sec"}}, "a rule on a rate"),
+        ({"plateau": 0}, "a meaning of plateau: 0"),
     ],
 )
 def test_what_the_library_has_no_rule_for_is_said(
