@@ -1,6 +1,6 @@
 """What each rule, each hold and warm-up is worth: the default policy without it.
 
-``python -m tests.benchmarks.sweeps.ablation ../shared/curves`` prints one row a
+``python -m tests.benchmarks.sweeps.ablation CURVES`` prints one row a
 variant as it is done: what is saved, whom it kills, and the difference to the
 default. A hold earns its keep where leaving it out kills more than it saves.
 """

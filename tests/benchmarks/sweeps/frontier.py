@@ -1,6 +1,6 @@
 """What a policy saves at how many false kills, and what is left of it elsewhere.
 
-``python -m tests.benchmarks.sweeps.frontier ../shared/curves`` moves what trades the
+``python -m tests.benchmarks.sweeps.frontier CURVES`` moves what trades the
 two and prints a row for each value: the levels of ``tune-guard calibrate`` for the
 default policy, and ``leader_growth`` of the rule ``behind`` for the thrifty one, over
 several orders of the trials, as who finishes first decides who leads. The last row,

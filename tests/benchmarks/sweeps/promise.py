@@ -1,6 +1,6 @@
 """Does a calibrated policy keep its promise? Split and resample recorded sweeps.
 
-``python -m tests.benchmarks.sweeps.promise ../shared/curves`` (minutes). Every
+``python -m tests.benchmarks.sweeps.promise CURVES`` (minutes). Every
 level is run once over every sweep; then calibration is repeated many times:
 
 - *resampled*: the past is drawn with replacement from all sweeps, which stand for
