@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _OPTUNA = "optuna.jsonl"
 
 
-def kept_aside(source: str, study: str) -> dict[int, Mapping[str, Any]]:
+def optuna_kept_aside(source: str, study: str) -> dict[int, Mapping[str, Any]]:
     """Return the attributes that were kept aside for a study, by trial number.
 
     They lie beside the storage's own file, or in the working or home directory of
@@ -45,7 +45,7 @@ def _plain(storage: object) -> str:
     return str(storage).removeprefix("sqlite:///")
 
 
-class KeptAside:
+class RayKeptAside:
     """The records that the storage of a Ray experiment refused.
 
     They lie below the working or the home directory of the driver.

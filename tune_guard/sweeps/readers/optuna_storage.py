@@ -100,7 +100,7 @@ def _studies(
 ) -> list[Sweep]:
     import optuna
 
-    from tune_guard.sweeps.readers.kept_aside import kept_aside
+    from tune_guard.sweeps.readers.kept_aside import optuna_kept_aside
     from tune_guard.sweeps.readers.optuna_study import read_study
 
     names = optuna.get_all_study_names(storage)
@@ -112,7 +112,7 @@ def _studies(
         study = optuna.load_study(study_name=name, storage=storage)
         # What the storage had to repair is said once, with its first study.
         repaired = () if sweeps else problems
-        aside = kept_aside(shown, name)
+        aside = optuna_kept_aside(shown, name)
         sweeps.append(read_study(study, shown, repaired, progress, aside))
     return sweeps
 

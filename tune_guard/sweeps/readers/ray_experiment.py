@@ -11,7 +11,7 @@ from tune_guard.coercion import to_number
 from tune_guard.record import Outcome, StopRecord
 from tune_guard.sweeps.curves import Curves
 from tune_guard.sweeps.objective import recorded, usable_before
-from tune_guard.sweeps.readers.kept_aside import KeptAside
+from tune_guard.sweeps.readers.kept_aside import RayKeptAside
 from tune_guard.sweeps.readers.params import flat_params
 from tune_guard.sweeps.readers.ray_end import end_of, settled, stored_in
 from tune_guard.sweeps.readers.ray_rows import RayRows
@@ -22,7 +22,7 @@ from tune_guard.sweeps.readers.ray_state import (
     read_state,
     restarted,
 )
-from tune_guard.sweeps.readers.ray_trial_files import TrialFiles, read
+from tune_guard.sweeps.readers.ray_trial_files import TrialFiles, bytes_of
 from tune_guard.sweeps.sweep import Problem, Sweep, Trial
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class ExperimentReader:
         self.records: dict[str, StopRecord] = {}
         self.curves: dict[str, Mapping[str, Curve]] = {}
         self.cut_ids: set[str] = set()
-        self.aside = KeptAside(last_part(directory))
+        self.aside = RayKeptAside(last_part(directory))
 
     def read(self, source: str, progress: Progress, done: int, total: int) -> Sweep:
         """Return the experiment as a sweep.
@@ -73,7 +73,7 @@ class ExperimentReader:
             total: Trials of all experiments.
         """
         files = {
-            path: read(self.tree, path, self.problems)
+            path: bytes_of(self.tree, path, self.problems)
             for path in self.experiment.states
         }
         state = read_state(files, self.problems) or ExperimentState()

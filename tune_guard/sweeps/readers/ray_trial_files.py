@@ -74,7 +74,7 @@ class TrialFiles:
         if not rows.last and "progress.csv" in files:
             path = files["progress.csv"]
             file = self._tree.shown(path)
-            text = read(self._tree, path, self._problems).decode(errors="replace")
+            text = bytes_of(self._tree, path, self._problems).decode(errors="replace")
             rows = read_rows(csv_rows(text, file, problems), file)
         if not rows.last and known and known.last_result:
             what = f"no rows of trial {known.id}: only its last result is known"
@@ -101,7 +101,7 @@ class TrialFiles:
         if path is None:
             return None
         try:
-            return json.loads(read(self._tree, path, self._problems))
+            return json.loads(bytes_of(self._tree, path, self._problems))
         except (ValueError, RecursionError) as error:
             what = f"left out: {error}"
             self._problems.append(Problem(file=self._tree.shown(path), what=what))
@@ -140,7 +140,7 @@ class TrialFiles:
         if not self._failed:
             return None
         path = self._files.get("error.txt")
-        text = read(self._tree, path, self._problems) if path else b""
+        text = bytes_of(self._tree, path, self._problems) if path else b""
         for line in reversed(text.decode(errors="replace").splitlines()):
             kind = _ERROR.match(line.strip())
             if kind:
@@ -148,7 +148,7 @@ class TrialFiles:
         return "error"
 
 
-def read(tree: Tree, path: str, problems: list[Problem]) -> bytes:
+def bytes_of(tree: Tree, path: str, problems: list[Problem]) -> bytes:
     """Return a file's bytes; none, and a problem, where it cannot be read."""
     try:
         return tree.read(path)
