@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,12 @@ from typing import Any
 import pytest
 
 from tests.unit.ray.fake_trials import POLICY, FakeTrial, file_of, hooks
+from tune_guard.notices import Notices
 from tune_guard.ray import GuardCallback, GuardStopper
-from tune_guard.ray.rows import record_in, stamp_of
+from tune_guard.ray.announcer import Announcer
+from tune_guard.ray.recorder import Recorder
+from tune_guard.ray.rows import TOP, Stamp, record_in, stamp_of
+from tune_guard.record import Outcome, StopRecord
 
 
 def test_a_trial_is_recorded_once(trial: FakeTrial) -> None:
@@ -95,3 +100,117 @@ def test_trials_that_had_ended_before_a_restore_are_left_alone(
     callback.on_step_begin(**hooks([trial]))
     callback.on_step_end(**hooks([trial]))
     assert not file_of(trial).exists()
+
+
+# ------------------------------------------------------------ the recorder alone
+
+
+class Told(Announcer):
+    """Remembers what it was told to announce."""
+
+    def __init__(self) -> None:
+        super().__init__(POLICY)
+        self.ends: list[tuple[str, str]] = []
+        self.overs: list[bool] = []
+
+    def ended(self, trial: Any, record: StopRecord) -> None:
+        """Note the trial and why it ended."""
+        self.ends.append((trial.trial_id, record.reason or str(record.outcome)))
+
+    def over(self, *, interrupted: bool) -> None:
+        """Note whether the experiment was interrupted."""
+        self.overs.append(interrupted)
+
+
+@pytest.fixture
+def told() -> Told:
+    """Return who listens to the recorder."""
+    return Told()
+
+
+@pytest.fixture
+def recorder(told: Told) -> Recorder:
+    """Return a recorder on its own."""
+    return Recorder(POLICY, told, Notices())
+
+
+def test_an_interrupt_is_written_into_the_files_of_open_trials_alone(
+    recorder: Recorder, told: Told, trial: Any
+) -> None:
+    """Nothing is announced to have ended, and the row stays as Ray restores it."""
+    row = trial.run_metadata.last_result = {"loss": 0.5, "training_iteration": 3}
+    recorder.begin(trial)
+    recorder.record_interrupt()
+    found = json.loads(file_of(trial).read_text())
+    record = StopRecord.from_metadata(found)
+    assert record is not None
+    assert (record.outcome, record.reason) == (Outcome.INTERRUPTED, "interrupted")
+    assert (found["final"], found["training_iteration"]) == (False, 3)
+    assert (row, told.ends, told.overs) == (
+        {"loss": 0.5, "training_iteration": 3},
+        [],
+        [True],
+    )
+
+
+def test_an_end_after_all_trials_is_no_interrupt(
+    recorder: Recorder, told: Told, trial: Any
+) -> None:
+    """The record of a trial that ended is final."""
+    recorder.begin(trial)
+    trial.run_metadata.last_result = {"loss": 0.5, "done": True}
+    recorder.record_end(trial)
+    text = file_of(trial).read_text()
+    recorder.record_interrupt()
+    assert file_of(trial).read_text() == text
+    assert told.overs == [False]
+
+
+def test_an_interrupt_is_told_once(recorder: Recorder, told: Told, trial: Any) -> None:
+    """Ray may end an experiment twice; the second time nothing was open."""
+    recorder.begin(trial)
+    recorder.record_interrupt()
+    recorder.record_interrupt()
+    assert told.overs == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("stopped_by", "out_of_time", "reason"),
+    [
+        ("", False, "experiment_stop"),
+        ("", True, "experiment_stop:time_budget"),
+        ("enough", True, "experiment_stop:enough"),
+    ],
+)
+def test_a_stop_of_the_experiment_names_its_cause(
+    recorder: Recorder,
+    trial: Any,
+    stopped_by: str,
+    out_of_time: bool,
+    reason: str,
+) -> None:
+    """A criterion that said so goes before the clock."""
+    stamp = Stamp()
+    stamp.stopped_by = stopped_by
+    trial.run_metadata.last_result = {"loss": 0.5, TOP: stamp}
+    recorder.begin(trial)
+    trial.status = "TERMINATED"
+    recorder.record_experiment_stop([trial], out_of_time=out_of_time)
+    record = record_in(trial.run_metadata.last_result)
+    assert record is not None
+    assert (record.outcome, record.reason) == (Outcome.EXPERIMENT_STOP, reason)
+    assert json.loads(file_of(trial).read_text())["final"]
+
+
+def test_a_stop_of_the_experiment_is_of_trials_that_ended_with_it(
+    recorder: Recorder, told: Told, trial: Any
+) -> None:
+    """Not of one that still runs, and not of one whose end is on record."""
+    recorder.begin(trial)
+    recorder.record_experiment_stop([trial], out_of_time=False)
+    assert told.ends == []
+    trial.run_metadata.last_result = {"loss": 0.5, "done": True}
+    recorder.record_end(trial)
+    trial.status = "TERMINATED"
+    recorder.record_experiment_stop([trial], out_of_time=False)
+    assert told.ends == [("t", "completed")]
