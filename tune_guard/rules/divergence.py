@@ -9,18 +9,16 @@ from typing import ClassVar
 
 from tune_guard.observation import Observation
 from tune_guard.rules.base import Context, Detector, Rule, portion
-from tune_guard.rules.curve_holds import (
+from tune_guard.rules.curve_holds import RareReward, RateRamp, RisingAgain
+from tune_guard.rules.holding import check_holds, first_standing
+from tune_guard.rules.holds import Hold
+from tune_guard.rules.loss_holds import (
     CameBack,
     GainKept,
     LossLevels,
     MetricKept,
-    RareReward,
-    RateRamp,
-    RisingAgain,
     TooEarly,
 )
-from tune_guard.rules.holding import check_holds, first_standing
-from tune_guard.rules.holds import Hold
 from tune_guard.rules.windows import buckets, steady_by_name, stretch
 from tune_guard.statistics import RobustWindow
 from tune_guard.verdict import Blame, Finding, Tier

@@ -18,15 +18,8 @@ from tests.unit.rules.watching import (
 from tune_guard import Monitor, Policy
 from tune_guard.exceptions import ConfigError
 from tune_guard.rules import Divergence
-from tune_guard.rules.curve_holds import (
-    CameBack,
-    GainKept,
-    MetricKept,
-    RareReward,
-    RateRamp,
-    RisingAgain,
-    TooEarly,
-)
+from tune_guard.rules.curve_holds import RareReward, RateRamp, RisingAgain
+from tune_guard.rules.loss_holds import CameBack, GainKept, MetricKept, TooEarly
 
 CALM = [1.02, 0.99, 1.01, 1.0, 0.98, 1.0, 1.01, 0.99, 1.0, 1.0]
 
