@@ -79,7 +79,10 @@ def soak(seconds: float, seed: int) -> tuple[Count, list[Size]]:
     until = time.monotonic() + seconds
     while time.monotonic() < until or len(sizes) < 5 * ROUNDS_OF_A_FIFTH:
         name = drawn.choice(QUICK)
-        total += inject(name, FAULTS[name])
+        count = inject(name, FAULTS[name])
+        place = f"round {len(sizes) + 1}, {name}"
+        count.remarks = [f"{place}: {remark}" for remark in count.remarks]
+        total += count
         sizes.append(Size.now(process))
         last = sizes[-1]
         say(
