@@ -113,7 +113,7 @@ def calibrate(
         TooFewSweepsError: If the promise cannot be made; it says what is missing.
     """
     past = Past()
-    work = functools.partial(judge, request=(metric, mode), top=goal.top)
+    work = functools.partial(judge, request=(metric, mode), goal=goal)
     for source in sources:
         try:
             count, sweeps = stream_sweeps(source, progress=progress)

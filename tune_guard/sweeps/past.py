@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from tune_guard.record import Outcome
 from tune_guard.rules.base import Mode
 from tune_guard.sweeps.levels import LEVELS, Level
 from tune_guard.sweeps.objective import resolve
+from tune_guard.sweeps.promise import Goal
 from tune_guard.sweeps.replay import TrialReplay, replay
 from tune_guard.sweeps.replayed import Request, Unsaid
 from tune_guard.sweeps.scoring import best_of, saved_ratio
@@ -46,13 +46,13 @@ class Past:
         """Take in a sweep, or note why it does not count."""
         if one.problem:
             self.problems.append(one.problem)
-        elif one.trials < fewest_trials or not one.losses:
+        elif one.trials < fewest_trials:
             self.small += 1
         else:
             self.judged.append(one)
 
 
-def judge(sweep: Sweep, request: tuple[str, str], top: float) -> Judged:
+def judge(sweep: Sweep, request: tuple[str, str], goal: Goal) -> Judged:
     """Replay every level over one sweep, over the trials that nothing had cut.
 
     Args:
@@ -60,20 +60,21 @@ def judge(sweep: Sweep, request: tuple[str, str], top: float) -> Judged:
 
         request: Metric and mode, empty for the sweep's own.
 
-        top: Share of the sweep that counts as its best.
+        goal: Says what share of the sweep counts as its best. A sweep with fewer
+            trials than it asks for is not replayed.
     """
     kept = tuple(trial for trial in sweep.trials if _ran_on(trial))
     censored = len(sweep.trials) - len(kept)
     try:
         sweep = resolve(dataclasses.replace(sweep, trials=kept), *request)
         metric, mode = sweep.metric, sweep.mode or "min"
-        if len(kept) < math.ceil(1 / top):
+        if len(kept) < goal.fewest_trials:
             return Judged((), (), len(kept), censored, (metric, mode), None)
         runs = [_replayed(sweep, level) for level in LEVELS]
     except TuneGuardError as error:
         return Judged((), (), 0, censored, ("", "min"), None, str(error))
     return Judged(
-        losses=tuple(loss_of(run, top) for run in runs),
+        losses=tuple(loss_of(run, goal.top) for run in runs),
         saved=tuple(saved_ratio(run) for run in runs),
         trials=len(runs[0]),
         censored=censored,

@@ -7,6 +7,7 @@ from tune_guard.record import Outcome
 from tune_guard.sweeps.curves import Curve, Curves
 from tune_guard.sweeps.levels import LEVELS
 from tune_guard.sweeps.past import judge
+from tune_guard.sweeps.promise import Goal
 from tune_guard.sweeps.sweep import Sweep, Trial
 
 
@@ -31,7 +32,7 @@ def sweep(*outcomes: Outcome | None, state: str = "") -> Sweep:
 def test_every_level_judges_the_trials_that_nothing_had_cut() -> None:
     """Two were pruned: they are left out, and nine stuck ones are cut."""
     done, pruned = [Outcome.COMPLETED] * 10, [Outcome.PRUNER, Outcome.GUARD]
-    found = judge(sweep(*done, *pruned), ("", ""), 0.1)
+    found = judge(sweep(*done, *pruned), ("", ""), Goal(top=0.1))
 
     assert (found.trials, found.censored) == (10, 2)
     assert found.losses == (0.0,) * len(LEVELS)
@@ -41,13 +42,15 @@ def test_every_level_judges_the_trials_that_nothing_had_cut() -> None:
 
 def test_a_table_that_says_nothing_of_ends_counts() -> None:
     """But a trial whose engine called it something unknown does not."""
-    assert judge(sweep(*[None] * 10), ("", ""), 0.1).trials == 10
-    assert judge(sweep(*[None] * 10, state="RUNNING"), ("", ""), 0.1).trials == 0
+    assert judge(sweep(*[None] * 10), ("", ""), Goal(top=0.1)).trials == 10
+    assert (
+        judge(sweep(*[None] * 10, state="RUNNING"), ("", ""), Goal(top=0.1)).trials == 0
+    )
 
 
 def test_levels_only_get_bolder() -> None:
     """Each cuts the stuck and fallen at least as the one before; the ids differ."""
     assert LEVELS[3].rules == DEFAULT
     assert len({level.name for level in LEVELS}) == len(LEVELS)
-    found = judge(sweep(*[Outcome.COMPLETED] * 10), ("", ""), 0.1)
+    found = judge(sweep(*[Outcome.COMPLETED] * 10), ("", ""), Goal(top=0.1))
     assert list(found.saved) == sorted(found.saved)
