@@ -17,7 +17,12 @@ from tune_guard.peers import Peers
 from tune_guard.record import StopRecord
 from tune_guard.rules.base import Context, Detector
 from tune_guard.schedule import Schedule
-from tune_guard.stored_state import STATE_VERSION, check_state, store_verdict
+from tune_guard.stored_state import (
+    STATE_VERSION,
+    check_state,
+    name_lost_state,
+    store_verdict,
+)
 from tune_guard.tempering import is_against, spared_by, tempered
 from tune_guard.verdict import HEALTHY, Finding, Level, Verdict, decide
 
@@ -297,7 +302,7 @@ class Monitor:
                 self._load(usable[-1])
         except Exception as error:  # noqa: BLE001 - a damaged state must not end a sweep
             self._forget_curve()
-            self._name_lost_state(error)
+            name_lost_state(self.notices, error)
         self.attempt, self._keyframes = attempt, usable
         self._intake.last_step = step - 1
 
@@ -347,14 +352,7 @@ class Monitor:
             self._keyframes, self.verdict = checked["keyframes"], checked["verdict"]
         except Exception as error:  # noqa: BLE001 - a damaged state must not end a sweep
             self._start_anew()
-            self._name_lost_state(error)
-
-    def _name_lost_state(self, error: Exception) -> None:
-        self.notices.once(
-            "state",
-            f"A trial's stored state could not be read ({brief(error)}): its"
-            " rules start anew.",
-        )
+            name_lost_state(self.notices, error)
 
     def _load(self, state: Mapping[str, Any]) -> None:
         self._forget_curve()
@@ -370,4 +368,4 @@ class Monitor:
         self.schedule.restore(state["schedule"])
         failure = self._panel.restore(state["rules"])
         if failure is not None:
-            self._name_lost_state(failure)
+            name_lost_state(self.notices, failure)

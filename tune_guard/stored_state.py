@@ -10,11 +10,22 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
+from tune_guard.exceptions import brief
+from tune_guard.notices import Notices
 from tune_guard.strict_json import plain
 from tune_guard.verdict import HEALTHY, Blame, Finding, Level, Tier, Verdict
 
 STATE_VERSION = 1
 _NUMBER = (int, float)
+
+
+def name_lost_state(notices: Notices, error: Exception) -> None:
+    """Say once that a trial's state could not be read, whoever tried to."""
+    notices.once(
+        "state",
+        f"A trial's stored state could not be read ({brief(error)}): its rules start"
+        " anew.",
+    )
 
 
 def check_state(state: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from tune_guard.peers import Peers
 from tune_guard.policy import Policy
 from tune_guard.ray.rows import LOOKED_AT, SINCE_RESTORE, Stamp, has_ended, stamp_of
 from tune_guard.ray.stored import print_of
+from tune_guard.stored_state import name_lost_state
 
 _MOST_AWAKE = 256
 _MOST_ENDED = 1024
@@ -143,11 +144,7 @@ class OpenTrials:
             stored = pickle.loads(zlib.decompress(data))  # noqa: S301 - the stopper's own
             return {"monitor": stored["monitor"], "config": stored["config"]}
         except Exception as error:  # noqa: BLE001 - damaged data may raise anything
-            self._notices.once(
-                "state",
-                f"A trial's stored state could not be read ({error!r}): its rules"
-                " start anew.",
-            )
+            name_lost_state(self._notices, error)
             return None
 
     def free(self, trial_id: str) -> None:
