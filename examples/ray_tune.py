@@ -48,11 +48,10 @@ def main() -> None:
         ),
     ).fit()
     for result in results:
-        row, config = result.metrics["tune_guard"], result.metrics["config"]
+        row, config = result.metrics, result.metrics["config"]
+        reason = row["tune_guard/reason"]
         setting = f"lr {config['lr']:6.2f}  momentum {config['momentum']:.2f}"
-        end = (
-            f"{row['reason']} at epoch {row['step']}" if row["reason"] else "completed"
-        )
+        end = f"{reason} at epoch {row['tune_guard/step']}" if reason else "completed"
         print(f"{setting}  {end}")
     print(f"Compare the reasons: tune-guard report {results.experiment_path}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -28,9 +29,14 @@ def check(name: str, value: Any, part: str = "") -> None:
     assert not wrong, wrong
 
 
+def stamp_in(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the guard wrote into a row."""
+    return {key: value for key, value in row.items() if key.startswith("tune_guard")}
+
+
 def check_row(row: Any) -> None:
     """Fail unless a row of result.json is stamped as the schema says."""
-    check("record-1", row["tune_guard"], "row")
-    detail = row["tune_guard"]["detail"]
+    check("record-1", row, "row")
+    detail = row["tune_guard/detail"]
     if detail:
         check("record-1", json.loads(detail), "detail")

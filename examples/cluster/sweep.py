@@ -72,9 +72,9 @@ def main() -> None:
         ),
     ).fit()
     for result in results:
-        row = result.metrics["tune_guard"]
-        lr, reason = result.metrics["config"]["lr"], row["reason"]
-        end = f"{reason} at epoch {row['step']}" if reason else "completed"
+        row = result.metrics
+        lr, reason = row["config"]["lr"], row["tune_guard/reason"]
+        end = f"{reason} at epoch {row['tune_guard/step']}" if reason else "completed"
         print(f"lr {lr:8.3f}  {end}")
     print(f"Compare the reasons: tune-guard report {results.experiment_path}")
 

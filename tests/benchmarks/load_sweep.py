@@ -80,7 +80,7 @@ def rows(trial: Any, number: int, steps: int) -> list[dict[str, Any]]:
             else 2 / step + noise.random(),
             "accuracy": step / steps,
             "grad_norm": 1.0 + noise.random(),
-            "tune_guard": stamp(step, cut=sick and step == last),
+            **stamp(step, cut=sick and step == last),
             "timestamp": 1_700_000_000 + number + step,
             "checkpoint_dir_name": None,
             "done": step == last,
@@ -103,10 +103,12 @@ def rows(trial: Any, number: int, steps: int) -> list[dict[str, Any]]:
 def stamp(step: int, *, cut: bool) -> dict[str, Any]:
     """Return the guard's keys of a row."""
     from tune_guard import Blame, Outcome, StopRecord
+    from tune_guard.row_stamp import RUNNING, to_row
 
-    record = StopRecord(objective="loss", mode="min")
-    if cut:
-        record = StopRecord(
+    if not cut:
+        return RUNNING
+    return to_row(
+        StopRecord(
             reason="non_finite",
             outcome=Outcome.GUARD,
             blame=Blame.CONFIG,
@@ -117,8 +119,7 @@ def stamp(step: int, *, cut: bool) -> dict[str, Any]:
             mode="min",
             message=f"loss is NaN at step {step}.",
         )
-    found = {key.partition("/")[2]: v for key, v in record.metadata().items()}
-    return {**found, "detail": json.dumps(found["detail"])}
+    )
 
 
 def ours(home: Path) -> dict[str, float]:

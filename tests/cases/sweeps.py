@@ -41,9 +41,8 @@ def place(environment: Environment, plan: Plan, _: Path) -> dict[str, Outcome]:
             if turn < len(rows) and outcomes[name].verdict == "continue":
                 row = {"step": rows[turn]["step"], **rows[turn]["metrics"]}
                 if stopper(name, row):
-                    stamp = dict(row["tune_guard"])
                     outcomes[name] = Outcome(
-                        verdict="stop", reason=stamp["reason"], at_step=stamp["step"]
+                        verdict="stop", reason=row[REASON], at_step=row[STEP]
                     )
     for outcome in outcomes.values():
         outcome.notices = dict(stopper._notices.messages)

@@ -16,19 +16,17 @@ from tune_guard.notices import Notices
 from tune_guard.policy import Policy
 from tune_guard.ray.rows import (
     DONE,
-    RUNNING,
-    TOP,
     OpenRows,
-    Stamp,
     new_record,
+    put_stamp,
     record_in,
     stamp_of,
     step_of,
-    to_row,
 )
 from tune_guard.ray.stopper import GuardStopper
 from tune_guard.ray.stored import pickled
-from tune_guard.record import Outcome
+from tune_guard.record import STATUS, Outcome
+from tune_guard.row_stamp import RUNNING, to_row
 
 STATE_VERSION = 1
 Criterion = Stopper | Mapping[str, Any] | Callable[[str, dict[str, Any]], bool]
@@ -56,7 +54,7 @@ def combine(*criteria: Criterion) -> Stopper:
         ...     GuardStopper(Policy.default("loss", "min")), {"training_iteration": 2}
         ... )
         >>> result = {"loss": 0.5, "training_iteration": 2}
-        >>> stop("trial", result), result["tune_guard"]["reason"]
+        >>> stop("trial", result), result["tune_guard/reason"]
         (True, 'criterion:training_iteration')
     """
     if not criteria:
@@ -128,7 +126,7 @@ class Combined(Stopper):
         done = bool(result.get(DONE))
         # The last row of a function that returned is shown a second time: whoever
         # counts rows must not count it twice.
-        repeated = done and TOP in result
+        repeated = done and STATUS in result
         fired = [
             name
             for name, criterion in self.criteria
@@ -136,7 +134,7 @@ class Combined(Stopper):
             and self._says_stop(name, partial(criterion, trial_id, result))
         ]
         if stamp_of(result) is None:
-            result[TOP] = Stamp(RUNNING)
+            put_stamp(result, RUNNING)
         if record_in(result) is None:
             self._stamp(trial_id, result, fired, done=done)
         return bool(fired)
@@ -182,7 +180,7 @@ class Combined(Stopper):
         else:
             self._rows.add(trial_id, result)
             return
-        result[TOP].update(to_row(record))
+        put_stamp(result, to_row(record))
 
     def _name_the_lost(self) -> None:
         for name in self._lost:

@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, Any
 from tune_guard.ray import _engine, outcome
 from tune_guard.ray.announcer import Announcer
 from tune_guard.ray.record_file import RecordFiles
-from tune_guard.ray.rows import (
-    DONE,
-    ITERATION,
-    TOP,
-    Stamp,
-    record_in,
-    stamp_of,
-    to_row,
-)
+from tune_guard.ray.rows import DONE, ITERATION, put_stamp, record_in, stamp_of
 from tune_guard.record import REASON, Outcome, StopRecord
+from tune_guard.row_stamp import to_row
 
 if TYPE_CHECKING:
     from ray.tune.experiment import Trial
@@ -50,12 +43,7 @@ class Recorder:
         self._files = RecordFiles(notices)
         self._open: dict[str, Trial] = {}
         self._recorded: set[str] = set()
-        self._restored: set[str] | None = None
-
-    @property
-    def knows_restored(self) -> bool:
-        """Whether it was seen which trials a restored experiment brought."""
-        return self._restored is not None
+        self._restored: set[str] = set()
 
     def take_stock(self, trials: Sequence[Trial]) -> None:
         """See which trials a restored experiment brought, and which had ended."""
@@ -70,7 +58,7 @@ class Recorder:
         stamp = stamp_of(_engine.newest_row(trial))
         if stamp is not None:
             stamp.silent = None
-        if self._restored and trial_id in self._restored:
+        if trial_id in self._restored:
             self._restored.discard(trial_id)
             self._files.withdraw(trial)
         self._announcer.started(trial)
@@ -79,11 +67,9 @@ class Recorder:
         """Say in a trial's last row who made it the last, unless the guard did."""
         if record_in(result) is not None:
             return
-        stamp = stamp_of(result)
-        fields = outcome.end_at_row(trial, result, stamped=stamp is not None)
-        if stamp is None:
-            result[TOP] = stamp = Stamp()
-        stamp.update(to_row(outcome.record_at(trial, result, **fields)))
+        stamped = stamp_of(result) is not None
+        fields = outcome.end_at_row(trial, result, stamped=stamped)
+        put_stamp(result, to_row(outcome.record_at(trial, result, **fields)))
 
     def record_end(self, trial: Trial) -> None:
         """Record the end of a trial that did not fail."""
@@ -101,16 +87,12 @@ class Recorder:
 
         All open trials end at once, so one look tells.
         """
-        looked_at = [
-            next(iter(self._open.values()), None),
-            trials[-1] if trials else None,
-        ]
-        return any(
-            trial is not None
-            and _engine.is_finished(trial)
-            and trial.trial_id not in self._recorded
-            for trial in looked_at
-        )
+        for trial in next(iter(self._open.values()), None), *trials[-1:]:
+            if trial is None or not _engine.is_finished(trial):
+                continue
+            if trial.trial_id not in self._recorded:
+                return True
+        return False
 
     def record_experiment_stop(
         self, trials: Sequence[Trial], *, out_of_time: bool
@@ -145,10 +127,7 @@ class Recorder:
             metric, mode = self._policy.metric, self._policy.mode or ""
             record = replace(record, objective=metric, mode=mode)
         row = _engine.newest_row(trial)
-        stamp = stamp_of(row)
-        if stamp is None:
-            stamp = row[TOP] = Stamp()
-        stamp.update(to_row(record))
+        stamp = put_stamp(row, to_row(record))
         stamp.ended = True
         stamp.monitor = None
         _engine.keep(trial, row, _engine.controller())

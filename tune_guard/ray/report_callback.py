@@ -12,7 +12,8 @@ from tune_guard.coercion import to_bits, to_flag, to_number
 from tune_guard.nested_keys import lookup
 from tune_guard.notices import Notices
 from tune_guard.policy import Policy
-from tune_guard.ray.rows import DONE, TOP, checked_policy, record_in
+from tune_guard.ray.rows import DONE, checked_policy, record_in
+from tune_guard.record import KEYS
 
 if TYPE_CHECKING:
     from ray.train import Checkpoint
@@ -94,7 +95,8 @@ def worst_of(reports: Sequence[Mapping[str, Any]], policy: Policy) -> dict[str, 
     for rank, report in enumerate(reports):
         record = record_in(report)
         if record is not None and record.reason:
-            return {**row, TOP: report[TOP], RANK: rank, DONE: True}
+            stamp = {key: report.get(key) for key in KEYS}
+            return {**row, **stamp, RANK: rank, DONE: True}
     _take_non_finite(row, reports, policy)
     for signal, worst in _reductions():
         for key in policy.keys.aliases(signal):

@@ -14,19 +14,11 @@ from typing import TYPE_CHECKING, Any
 from tune_guard.coercion import to_number
 from tune_guard.exceptions import ConfigError
 from tune_guard.policy import Policy
-from tune_guard.record import KEYS, StopRecord
-from tune_guard.strict_json import to_json
+from tune_guard.record import DETAIL, STATUS, StopRecord
 
 if TYPE_CHECKING:
     from tune_guard.monitor import Monitor
     from tune_guard.verdict import Verdict
-
-TOP = "tune_guard"
-"""The nested key: Ray flattens what lies below it to ``tune_guard/reason`` etc."""
-
-_SHORT = {key: key.partition("/")[2] for key in KEYS}
-RUNNING = {"detail": "", "status": "running", "blame": "", "step": -1, "reason": ""}
-WARNED = {**RUNNING, "status": "warned"}
 
 ITERATION = "training_iteration"
 SINCE_RESTORE = "iterations_since_restore"
@@ -37,10 +29,10 @@ LOOKED_AT = 4
 """Open trials looked at whenever one opens: more than 1, so that the ended go."""
 
 
-class Stamp(dict[str, Any]):
-    """The five values of one row, with what must not be logged riding along.
+class Stamp(str):
+    """The status of one row, with what must not be logged riding along.
 
-    Loggers see a plain dictionary; pickled or copied, it is one.
+    Loggers see a plain text; pickled or copied, it is one.
 
     It is made for every row of a sweep, hence slots and no constructor of its own:
     what was not set has the value of ``_UNSET``.
@@ -74,7 +66,7 @@ class Stamp(dict[str, Any]):
             raise AttributeError(name) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (dict(self),)
+        return str, (str(self),)
 
 
 _UNSET = {
@@ -87,25 +79,28 @@ _UNSET = {
 }
 
 
-def to_row(record: StopRecord) -> dict[str, Any]:
-    """Return the five values of a record as Ray's loggers can take them."""
-    row = {_SHORT[key]: value for key, value in record.metadata().items()}
-    row["detail"] = to_json(row["detail"])
-    return row
-
-
 def stamp_of(result: Mapping[str, Any] | None) -> Stamp | None:
     """Return the live stamp of a row; None for one that came from a file."""
-    stamp = result.get(TOP) if result else None
+    stamp = result.get(STATUS) if result else None
     return stamp if isinstance(stamp, Stamp) else None
+
+
+def put_stamp(result: dict[str, Any], values: Mapping[str, Any]) -> Stamp:
+    """Write the five values into a row; what rode along on its stamp goes on."""
+    before = stamp_of(result)
+    result.update(values)
+    stamp = result[STATUS] = Stamp(values[STATUS])
+    if before is not None:
+        for name in _UNSET:
+            setattr(stamp, name, getattr(before, name))
+    return stamp
 
 
 def record_in(result: Mapping[str, Any] | None) -> StopRecord | None:
     """Return the record that a row holds; None while its trial is open."""
-    row = result.get(TOP) if result else None
-    if not isinstance(row, Mapping) or not row.get("detail"):
+    if not result or not result.get(DETAIL):
         return None
-    return StopRecord.from_metadata({key: row.get(_SHORT[key]) for key in KEYS})
+    return StopRecord.from_metadata(result)
 
 
 def new_record(monitor: Monitor | None, **fields: Any) -> StopRecord:

@@ -21,17 +21,15 @@ from tune_guard.ray.rows import (
     CHECKPOINTED,
     DONE,
     ITERATION,
-    RUNNING,
     SINCE_RESTORE,
-    TOP,
-    WARNED,
     Stamp,
     checked_policy,
-    to_row,
+    put_stamp,
 )
 from tune_guard.ray.stored import pack_policy, unpack_policy
 from tune_guard.ray.worker_stop import completed, told_by_worker
-from tune_guard.record import StopRecord
+from tune_guard.record import STATUS, StopRecord
+from tune_guard.row_stamp import RUNNING, WARNED, to_row
 from tune_guard.verdict import HEALTHY
 
 STATE_VERSION = 1
@@ -64,7 +62,7 @@ class GuardStopper(Stopper):
         >>> from tune_guard import Policy
         >>> stopper = GuardStopper(Policy.default("loss", "min"))
         >>> result = {"loss": float("nan"), "training_iteration": 1}
-        >>> stopper("trial", result), result["tune_guard"]["reason"]
+        >>> stopper("trial", result), result["tune_guard/reason"]
         (True, 'non_finite')
     """
 
@@ -92,7 +90,7 @@ class GuardStopper(Stopper):
             Whether Ray is to stop the trial.
         """
         try:
-            told = told_by_worker(result) if TOP in result else None
+            told = told_by_worker(result) if STATUS in result else None
             if told is not None:
                 return self._take_over(trial_id, result, told)
             if result.get(DONE):
@@ -102,7 +100,8 @@ class GuardStopper(Stopper):
         except Exception as error:  # noqa: BLE001 - nothing may raise into a sweep
             self._name_trouble(trial_id, error)
             if isinstance(result, dict):
-                result.setdefault(TOP, dict(RUNNING))
+                for key, value in RUNNING.items():
+                    result.setdefault(key, value)
             return False
 
     def _name_trouble(self, trial_id: str, error: Exception) -> None:
@@ -146,12 +145,13 @@ class GuardStopper(Stopper):
             trial.follow(step, result)
         verdict = monitor.observe(step, result)
         if verdict is not HEALTHY and verdict.stop:
-            stamp = result[TOP] = Stamp(to_row(monitor.record(host=_host(result))))
+            stamp = put_stamp(result, to_row(monitor.record(host=_host(result))))
             stamp.judge = weakref.ref(monitor)
             self._condemned.append(monitor)
             self._trials.free(trial_id)
             return True
-        stamp = result[TOP] = Stamp(WARNED if monitor.warnings else RUNNING)
+        result.update(WARNED if monitor.warnings else RUNNING)
+        stamp = result[STATUS] = Stamp(result[STATUS])
         stamp.monitor, stamp.checkpointed = monitor, False
         trial.row, trial.stamp = result, stamp
         if result.get(CHECKPOINTED):
@@ -164,7 +164,7 @@ class GuardStopper(Stopper):
         """Stop a trial that its worker found sick, for the worker's reason."""
         trial = self._awake.get(trial_id) or self._trials.open(trial_id, result)
         trial.follow(self._odd_step(result), result)
-        result[TOP] = Stamp(to_row(completed(record, trial_id, trial.monitor)))
+        put_stamp(result, to_row(completed(record, trial_id, trial.monitor)))
         self._trials.free(trial_id)
         return True
 
@@ -186,7 +186,7 @@ class GuardStopper(Stopper):
         A function that returns makes Ray show its last row a second time. That
         row was judged before, or its trial has been let go.
         """
-        if trial_id not in self._trials and TOP in result:
+        if trial_id not in self._trials and STATUS in result:
             return
         trial = self._awake.get(trial_id) or self._trials.open(trial_id, result)
         monitor, step = trial.monitor, self._odd_step(result)
@@ -197,7 +197,7 @@ class GuardStopper(Stopper):
                 monitor.warnings.setdefault(verdict.reason, verdict.step)
                 monitor.verdict = HEALTHY
         monitor.finish()
-        result[TOP] = Stamp(to_row(monitor.record(host=_host(result))))
+        put_stamp(result, to_row(monitor.record(host=_host(result))))
         self._trials.free(trial_id)
 
     # -------------------------------------------------------------- state

@@ -15,8 +15,9 @@ from tune_guard.policy import Policy
 from tune_guard.ray import _engine
 from tune_guard.ray.nodes import avoid_node
 from tune_guard.ray.outcome import broken_by_machine
-from tune_guard.ray.rows import TOP, Stamp, checked_policy, stamp_of, step_of
+from tune_guard.ray.rows import checked_policy, put_stamp, stamp_of, step_of
 from tune_guard.ray.wrapping import WrappingScheduler
+from tune_guard.row_stamp import RUNNING
 from tune_guard.rules import Stalled
 
 if TYPE_CHECKING:
@@ -197,6 +198,6 @@ class Watchdog(WrappingScheduler):
             return
         stamp = stamp_of(row)
         if stamp is None:
-            stamp = row[TOP] = Stamp()
+            stamp = put_stamp(row, RUNNING)
         stamp.silent = verdict
         _engine.end_process(trial)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from tune_guard.monitor import Monitor
-from tune_guard.ray.rows import TOP, Stamp, record_in
-from tune_guard.record import Outcome, StopRecord
+from tune_guard.ray.rows import Stamp, record_in
+from tune_guard.record import STATUS, Outcome, StopRecord
 
 
 def told_by_worker(result: Mapping[str, Any]) -> StopRecord | None:
@@ -16,8 +16,7 @@ def told_by_worker(result: Mapping[str, Any]) -> StopRecord | None:
 
     What this process stamped itself is no news.
     """
-    row = result.get(TOP)
-    if row is None or isinstance(row, Stamp):
+    if isinstance(result.get(STATUS), Stamp):
         return None
     record = record_in(result)
     return record if record and record.outcome is Outcome.GUARD else None

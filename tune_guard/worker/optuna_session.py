@@ -11,9 +11,8 @@ from tune_guard.evidence.bundle import Place
 from tune_guard.evidence.settings import Evidence
 from tune_guard.nested_keys import lookup
 from tune_guard.notices import Notices
-from tune_guard.record import DETAIL, REASON, STEP, StopRecord
+from tune_guard.record import DETAIL, KEYS, REASON, STEP, StopRecord
 from tune_guard.verdict import Blame
-from tune_guard.worker import stamp
 from tune_guard.worker.announcer import announce_cut
 from tune_guard.worker.sessions import fault, sentence
 
@@ -122,7 +121,7 @@ class OptunaSession:
         return value
 
     def _signals(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        mine = {self._metric, stamp.TOP, *_PARAMETERS}
+        mine = {self._metric, *KEYS, *_PARAMETERS}
         return {str(k): v for k, v in row.items() if str(k) not in mine}
 
     def _store(self, record: StopRecord) -> None:

@@ -13,8 +13,8 @@ from tune_guard.evidence.bundle import Place
 from tune_guard.evidence.places import Storage
 from tune_guard.evidence.settings import FOLDER, Evidence
 from tune_guard.record import StopRecord
+from tune_guard.row_stamp import to_row
 from tune_guard.verdict import Blame
-from tune_guard.worker import stamp
 from tune_guard.worker.sessions import Session, fault
 
 DONE = "done"
@@ -101,7 +101,7 @@ class TuneSession:
             raise fault(record)
         from ray import tune
 
-        tune.report({**row, stamp.TOP: stamp.of(record), DONE: True})
+        tune.report({**row, **to_row(record), DONE: True})
 
     def place(self, evidence: Evidence, name: str) -> Place | None:  # noqa: ARG002
         """Return a folder in the trial's directory, in the experiment's storage."""
@@ -140,7 +140,7 @@ class TrainSession:
             raise fault(record)
         import ray.train
 
-        ray.train.report({**row, stamp.TOP: stamp.of(record)})
+        ray.train.report({**row, **to_row(record)})
 
     def place(self, evidence: Evidence, name: str) -> Place | None:  # noqa: ARG002
         """Return a folder in the directory of Ray Train's run."""

@@ -13,8 +13,8 @@ from tune_guard.nested_keys import lookup
 from tune_guard.notices import Notices
 from tune_guard.policy import Policy
 from tune_guard.record import StopRecord
+from tune_guard.row_stamp import RUNNING, WARNED, to_row
 from tune_guard.verdict import HEALTHY, Verdict
-from tune_guard.worker import stamp
 from tune_guard.worker.announcer import Announcer
 from tune_guard.worker.evidence import Keeper
 from tune_guard.worker.machine import Machine
@@ -164,8 +164,8 @@ class WatchedTrial:
 
     def _stamped(self, row: dict[str, Any]) -> dict[str, Any]:
         if self.verdict.stop:
-            return {**row, stamp.TOP: stamp.of(self.record())}
-        return {**row, stamp.TOP: stamp.running(warned=self.streams.warned)}
+            return {**row, **to_row(self.record())}
+        return {**row, **(WARNED if self.streams.warned else RUNNING)}
 
     def _agreed(self, mine: Verdict) -> Verdict:
         """Return what all ranks agree on; alone, one's own."""

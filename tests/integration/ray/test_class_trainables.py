@@ -78,13 +78,13 @@ def test_every_end_has_its_reason(
 ) -> None:
     """Also at the same step with and without a retry from a checkpoint."""
     assert reason(results[fate]) == (outcome, why)
-    assert results[fate].metrics["tune_guard"]["step"] == step
+    assert results[fate].metrics["tune_guard/step"] == step
 
 
 def test_a_trial_that_ends_itself_is_not_cut(results: dict[str, Any]) -> None:
     """A NaN in its very last row is a warning: there is nothing left to save."""
-    last = rows_of(results["done_on_nan"])[-1]["tune_guard"]
-    assert (last["status"], last["reason"]) == ("warned", "")
+    last = rows_of(results["done_on_nan"])[-1]
+    assert (last["tune_guard/status"], last["tune_guard/reason"]) == ("warned", "")
     detail = stored(results["done_on_nan"])["tune_guard/detail"]
     assert detail["warnings"] == ["non_finite@5"]
 
@@ -101,6 +101,6 @@ def test_a_trial_that_ends_itself_says_so_in_its_last_row(
     results: dict[str, Any],
 ) -> None:
     """result.json of a class has the end; the one of a function cannot."""
-    last = rows_of(results["done"])[-1]["tune_guard"]
-    assert (last["status"], last["reason"]) == ("healthy", "")
-    assert '"outcome": "completed"' in last["detail"]
+    last = rows_of(results["done"])[-1]
+    assert (last["tune_guard/status"], last["tune_guard/reason"]) == ("healthy", "")
+    assert '"outcome": "completed"' in last["tune_guard/detail"]

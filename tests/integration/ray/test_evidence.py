@@ -90,10 +90,10 @@ def test_a_cut_trial_has_verified_evidence(results: dict[str, Any], fate: str) -
 @pytest.mark.parametrize("fate", ["driver", "worker"])
 def test_the_row_names_the_evidence(results: dict[str, Any], fate: str) -> None:
     """The last row's detail has it, too: it was written before the row was logged."""
-    detail = json.loads(results[fate].metrics["tune_guard"]["detail"])
+    detail = json.loads(results[fate].metrics["tune_guard/detail"])
     assert detail["evidence"] == stored(results[fate])["tune_guard/detail"]["evidence"]
     lines = (Path(results[fate].path) / "result.json").read_text().splitlines()
-    assert json.loads(json.loads(lines[-1])["tune_guard"]["detail"]) == detail
+    assert json.loads(json.loads(lines[-1])["tune_guard/detail"]) == detail
 
 
 def test_the_driver_keeps_what_it_was_reported(results: dict[str, Any]) -> None:

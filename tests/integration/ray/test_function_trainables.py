@@ -14,6 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams import metadata
 
 from tests.integration.ray.support import POLICY, by_fate, reason, rows_of, stored
+from tests.schemas import stamp_in
 from tune_guard import Outcome, load_sweep
 from tune_guard.record import KEYS, RECORD_FILE
 
@@ -125,7 +126,7 @@ def test_every_end_has_its_reason(
     """Outcome, reason and step, the same in the trial's file and its metrics."""
     assert reason(results[fate]) == (outcome, why)
     assert stored(results[fate])["tune_guard/step"] == step
-    assert results[fate].metrics["tune_guard"]["step"] == step
+    assert results[fate].metrics["tune_guard/step"] == step
 
 
 def test_no_fate_is_forgotten(results: dict[str, Any]) -> None:
@@ -142,15 +143,14 @@ def test_the_trial_is_cut_at_the_very_row(results: dict[str, Any]) -> None:
 @pytest.mark.parametrize("fate", [fate for fate in FATES if fate != "silent"])
 def test_every_row_has_the_same_five_values(results: dict[str, Any], fate: str) -> None:
     """result.json has all five from the first row on."""
-    short = {key.partition("/")[2] for key in KEYS}
-    assert all(set(row["tune_guard"]) == short for row in rows_of(results[fate]))
+    assert all(set(stamp_in(row)) == set(KEYS) for row in rows_of(results[fate]))
 
 
 def test_ordinary_rows_say_that_the_trial_runs(results: dict[str, Any]) -> None:
     """Before its last row a trial is running, with nothing to say."""
     rows = rows_of(results["nan"])[:-1]
-    assert [row["tune_guard"]["status"] for row in rows] == ["running", "running"]
-    assert all(row["tune_guard"]["detail"] == "" for row in rows)
+    assert [row["tune_guard/status"] for row in rows] == ["running", "running"]
+    assert all(row["tune_guard/detail"] == "" for row in rows)
 
 
 def test_the_csv_has_the_reason(results: dict[str, Any]) -> None:

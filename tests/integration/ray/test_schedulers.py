@@ -76,8 +76,8 @@ def test_the_scheduler_that_cut_is_named(halved: dict[str, Any]) -> None:
 
 def test_the_schedulers_cut_is_in_the_last_row(halved: dict[str, Any]) -> None:
     """result.json has it too: the callback completes the row before it is written."""
-    last = rows_of(halved["bbbbbb"])[-1]["tune_guard"]
-    assert last["reason"] == "scheduler:AsyncHyperBandScheduler"
+    last = rows_of(halved["bbbbbb"])[-1]
+    assert last["tune_guard/reason"] == "scheduler:AsyncHyperBandScheduler"
 
 
 def test_reaching_the_schedulers_budget_is_no_cut(halved: dict[str, Any]) -> None:
@@ -138,7 +138,7 @@ def test_another_configuration_starts_a_trial_anew(sweep: Any, train: Any) -> No
     # the actor was another trial's before: there is nothing to judge then.
     while reason(results["bbbbbb"])[0] != "guard":
         results = exploited(sweep, train)
-    ends = {fate: r.metrics["tune_guard"]["step"] for fate, r in results.items()}
+    ends = {fate: r.metrics["tune_guard/step"] for fate, r in results.items()}
     # It counted 1 to 4, took over at 4 and counted 5 to 11 as 1 to 7.
     assert ends == {"a": 7, "bbbbbb": 11}
 
@@ -159,4 +159,4 @@ def test_a_stopper_in_a_list_is_named(sweep: Any, train: Any) -> None:
     stoppers = [GuardStopper(POLICY), MaximumIterationStopper(3)]
     (result,) = sweep(train, ["a"], stop=stoppers)
     assert reason(result) == ("criterion", "criterion:MaximumIterationStopper")
-    assert json.loads(result.metrics["tune_guard"]["detail"])["best_step"] == 3
+    assert json.loads(result.metrics["tune_guard/detail"])["best_step"] == 3

@@ -102,6 +102,6 @@ def test_what_was_spared_survives_a_restore(cluster: None, tmp_path: Path) -> No
         )
         (result,) = tuner.fit()
 
-    detail = json.loads(result.metrics["tune_guard"]["detail"])
+    detail = json.loads(result.metrics["tune_guard/detail"])
     assert result.metrics["training_iteration"] == STEPS
     assert detail["spared"] == "plateau@3:action"

@@ -323,6 +323,6 @@ def test_a_ray_trial_is_stopped_with_its_reason(
     rules = policy(NonFinite(), Plateau(patience=2, holds=()))
     result = tuned_once(tuned, config, rules, tmp_path)
     assert result.error is None
-    assert result.metrics["tune_guard"]["reason"] == reason
+    assert result.metrics["tune_guard/reason"] == reason
     assert result.metrics["training_iteration"] == rows
     assert result.metrics["grad_norm"] is not None

@@ -90,10 +90,10 @@ def test_a_stop_between_reports_ends_the_trial_at_once(
     result = sweep(tmp_path, fate, guarded=guarded)
     assert result.error is None
     assert steps_taken(tmp_path) == step
-    stamp = result.metrics["tune_guard"]
-    assert stamp["reason"] == reason
-    assert (stamp["status"], stamp["step"]) == ("stopped", step)
-    detail = json.loads(stamp["detail"])
+    row = result.metrics
+    assert row["tune_guard/reason"] == reason
+    assert (row["tune_guard/status"], row["tune_guard/step"]) == ("stopped", step)
+    detail = json.loads(row["tune_guard/detail"])
     assert (detail["outcome"], detail["blame"]) == ("guard", "config")
     assert result.metrics["training_iteration"] == 3
 
@@ -110,7 +110,7 @@ def test_the_metric_of_a_training_gone_non_finite_is_none(
 def test_the_driver_adds_what_it_alone_knows(cluster: None, tmp_path: Path) -> None:
     """Best value and trial id; the file in the trial's directory holds the same."""
     result = sweep(tmp_path, "explode", guarded=True)
-    detail = json.loads(result.metrics["tune_guard"]["detail"])
+    detail = json.loads(result.metrics["tune_guard/detail"])
     assert (detail["best_value"], detail["best_step"]) == (0.5, 2)
     stored = json.loads((Path(result.path) / "tune_guard.json").read_text())
     assert stored["tune_guard/reason"] == "gradient_explosion"
@@ -123,9 +123,9 @@ def test_a_report_is_judged_as_well(
 ) -> None:
     """A plateau stops at the report that makes it one, on both sides the same."""
     result = sweep(tmp_path, "flat", guarded=guarded)
-    assert result.metrics["tune_guard"]["reason"] == "plateau"
+    assert result.metrics["tune_guard/reason"] == "plateau"
     assert result.metrics["training_iteration"] == 4
-    assert result.metrics["tune_guard"]["step"] == 4
+    assert result.metrics["tune_guard/step"] == 4
 
 
 @pytest.mark.parametrize("guarded", [True, False], ids=["stopper", "alone"])
@@ -135,7 +135,7 @@ def test_a_healthy_trial_runs_to_its_end(
     """Every row carries the health signals, from the first."""
     result = sweep(tmp_path, "healthy", guarded=guarded)
     assert result.metrics["training_iteration"] == 6
-    assert result.metrics["tune_guard"]["reason"] == ""
+    assert result.metrics["tune_guard/reason"] == ""
     table = result.metrics_dataframe
     assert table is not None
     for column in ("grad_norm", "lr", "step_time_s", "tune_guard/status"):

@@ -94,7 +94,7 @@ def test_a_nan_of_rank_one_stops_the_trial(cluster: None, tmp_path: Path) -> Non
     """Without a guard in the loop: the worst rank's metric is what Tune sees."""
     result = sweep(tmp_path, "plain")
     assert result.error is None
-    assert result.metrics["tune_guard"]["reason"] == "non_finite"
+    assert result.metrics["tune_guard/reason"] == "non_finite"
     assert result.metrics["worst_rank"] == 1
     assert result.metrics["epoch"] == 2
 
@@ -105,6 +105,6 @@ def test_a_guard_on_the_ranks_stops_all_of_them(cluster: None, tmp_path: Path) -
     assert result.error is None
     steps = {file.suffix: file.read_text() for file in tmp_path.glob("rank.*")}
     assert steps == {".0": "15", ".1": "15"}
-    row = result.metrics["tune_guard"]
-    assert (row["reason"], row["step"]) == ("non_finite", 15)
-    assert json.loads(row["detail"])["message"].count("(rank 1)") == 1
+    row = result.metrics
+    assert (row["tune_guard/reason"], row["tune_guard/step"]) == ("non_finite", 15)
+    assert json.loads(row["tune_guard/detail"])["message"].count("(rank 1)") == 1

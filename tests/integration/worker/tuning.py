@@ -36,5 +36,5 @@ def tuned_once(
             ),
         ).fit()
     stored = json.loads((Path(result.path) / "tune_guard.json").read_text())
-    assert stored["tune_guard/reason"] == result.metrics["tune_guard"]["reason"]
+    assert stored["tune_guard/reason"] == result.metrics["tune_guard/reason"]
     return result

@@ -28,7 +28,7 @@ def test_no_hook_raises_into_the_sweep(caplog: Any) -> None:
     callback.setup(time_budget_s=object())
     for name in ("start", "complete", "error"):
         getattr(callback, f"on_trial_{name}")(**hooks([broken], broken))
-    row = {"done": True, "tune_guard": {}}
+    row = {"done": True, "tune_guard/status": "running"}
     callback.on_trial_result(**hooks([broken], broken), result=row)
     callback.on_step_end(**hooks([broken]))
     callback.on_checkpoint(**hooks([broken], broken), checkpoint=None)

@@ -13,6 +13,7 @@ from ray.tune.stopper import MaximumIterationStopper, Stopper
 from tune_guard import ConfigError, Policy
 from tune_guard.ray import GuardStopper, combine
 from tune_guard.ray.rows import stamp_of
+from tune_guard.record import KEYS
 
 POLICY = Policy.default("loss", "min")
 
@@ -58,7 +59,7 @@ def row(step: int = 1, loss: Any = 0.5, **more: Any) -> dict[str, Any]:
 
 def why(result: dict[str, Any]) -> str:
     """Return the reason in a row."""
-    return str(result["tune_guard"]["reason"])
+    return str(result["tune_guard/reason"])
 
 
 def test_every_criterion_is_asked_for_every_row() -> None:
@@ -87,7 +88,7 @@ def test_the_criterion_that_fired_is_named() -> None:
         "criterion:MaximumIterationStopper",
         "criterion:MaximumIterationStopper",
     ]
-    detail = json.loads(rows[3]["tune_guard"]["detail"])
+    detail = json.loads(rows[3]["tune_guard/detail"])
     assert detail["message"] == "Stopped by MaximumIterationStopper, too_late."
     assert (detail["outcome"], detail["best_value"]) == ("criterion", 0.5)
 
@@ -135,7 +136,7 @@ def test_without_the_guard_rows_are_stamped_all_the_same() -> None:
     rows = [row(1), row(2)]
     stopper = combine({"training_iteration": 2})
     assert [stopper("t", result) for result in rows] == [False, True]
-    assert rows[0]["tune_guard"].keys() == rows[1]["tune_guard"].keys()
+    assert rows[0].keys() == rows[1].keys() > set(KEYS)
     assert why(rows[1]) == "criterion:training_iteration"
 
 
@@ -167,7 +168,7 @@ def test_the_last_row_shown_twice_is_not_counted_twice() -> None:
     shown_again = dict(last)
     stopper("t", shown_again)
     assert counter.asked == 1
-    assert json.loads(last["tune_guard"]["detail"])["outcome"] == "completed"
+    assert json.loads(last["tune_guard/detail"])["outcome"] == "completed"
 
 
 def test_a_trial_that_ends_itself_is_not_stopped_by_a_criterion() -> None:
@@ -175,7 +176,7 @@ def test_a_trial_that_ends_itself_is_not_stopped_by_a_criterion() -> None:
     result = row(3, done=True)
     combine(GuardStopper(POLICY), {"training_iteration": 3})("t", result)
     assert why(result) == ""
-    assert json.loads(result["tune_guard"]["detail"])["outcome"] == "completed"
+    assert json.loads(result["tune_guard/detail"])["outcome"] == "completed"
 
 
 def test_whoever_ends_the_experiment_leaves_its_name() -> None:

@@ -14,8 +14,8 @@ from tune_guard.notices import Notices
 from tune_guard.ray import GuardCallback, GuardStopper
 from tune_guard.ray.announcer import Announcer
 from tune_guard.ray.recorder import Recorder
-from tune_guard.ray.rows import TOP, Stamp, record_in, stamp_of
-from tune_guard.record import Outcome, StopRecord
+from tune_guard.ray.rows import Stamp, record_in, stamp_of
+from tune_guard.record import STATUS, Outcome, StopRecord
 
 
 def test_a_trial_is_recorded_once(trial: FakeTrial) -> None:
@@ -69,7 +69,7 @@ def test_the_monitor_is_let_go_with_the_trial(trial: FakeTrial) -> None:
     stamp = stamp_of(row)
     assert stamp is not None
     assert (stamp.monitor, stamp.ended) == (None, True)
-    assert stamp["reason"] == "error:KeyError"
+    assert row["tune_guard/reason"] == "error:KeyError"
 
 
 class OnlyItsEnds(list[Any]):
@@ -192,7 +192,7 @@ def test_a_stop_of_the_experiment_names_its_cause(
     """A criterion that said so goes before the clock."""
     stamp = Stamp()
     stamp.stopped_by = stopped_by
-    trial.run_metadata.last_result = {"loss": 0.5, TOP: stamp}
+    trial.run_metadata.last_result = {"loss": 0.5, STATUS: stamp}
     recorder.begin(trial)
     trial.status = "TERMINATED"
     recorder.record_experiment_stop([trial], out_of_time=out_of_time)

@@ -8,8 +8,8 @@ import pytest
 from tune_guard import ConfigError, Keys, Policy
 from tune_guard.ray.report_callback import GuardReportCallback, worst_of
 from tune_guard.record import StopRecord
+from tune_guard.row_stamp import RUNNING, to_row
 from tune_guard.verdict import Blame
-from tune_guard.worker import stamp
 
 NAN = float("nan")
 POLICY = Policy.default("val_loss", "min")
@@ -95,9 +95,9 @@ def test_the_gpu_of_the_worst_rank_is_named() -> None:
 def test_a_stop_of_the_workers_ends_the_trial() -> None:
     """The record is passed on, and Tune told that the trial is done."""
     record = StopRecord(reason="non_finite", blame=Blame.CONFIG, message="x")
-    stopped = {"val_loss": 0.5, "tune_guard": stamp.of(record)}
-    row = reduced({"val_loss": 0.5, "tune_guard": stamp.running(warned=False)}, stopped)
-    assert (row["done"], row["tune_guard"]["reason"]) == (True, "non_finite")
+    stopped = {"val_loss": 0.5, **to_row(record)}
+    row = reduced({"val_loss": 0.5, **RUNNING}, stopped)
+    assert (row["done"], row["tune_guard/reason"]) == (True, "non_finite")
 
 
 def test_the_policys_keys_are_followed() -> None:

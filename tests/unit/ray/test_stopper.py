@@ -15,16 +15,18 @@ import numpy as np
 import pytest
 
 from tests.integration.ray.support import Counter, CountTo
+from tests.schemas import check_row, stamp_in
 from tune_guard import Blame, ConfigError, Policy, Tier
 from tune_guard.policy import DEFAULT
 from tune_guard.ray import GuardStopper
 from tune_guard.ray.open_trials import OpenTrial
 from tune_guard.ray.rows import Stamp, stamp_of
 from tune_guard.ray.stored import pickled
+from tune_guard.record import KEYS
 from tune_guard.rules.base import Context, Detector
 
 POLICY = Policy.default("loss", "min")
-FIVE = {"status", "reason", "step", "blame", "detail"}
+FIVE = set(KEYS)
 
 
 def counting(n: int, **more: Any) -> GuardStopper:
@@ -51,7 +53,7 @@ def cut_at(
     """Return the step at which a trial is cut, or None."""
     for result in rows:
         if stopper(trial, result):
-            return int(result["tune_guard"]["step"])
+            return int(result["tune_guard/step"])
     return None
 
 
@@ -95,16 +97,20 @@ def test_every_row_has_five_values_from_the_first_on() -> None:
     stopper = GuardStopper(POLICY)
     rows = [row(1), row(2), row(3, math.nan)]
     assert cut_at(stopper, rows) == 3
-    assert [set(r["tune_guard"]) for r in rows] == [FIVE] * 3
-    assert [r["tune_guard"]["status"] for r in rows] == ["running"] * 2 + ["stopped"]
+    assert [set(stamp_in(r)) for r in rows] == [FIVE] * 3
+    assert [r["tune_guard/status"] for r in rows] == ["running"] * 2 + ["stopped"]
 
 
-def test_one_value_of_the_five_is_a_number() -> None:
-    """Ray keeps statistics of every number of every trial: they are not free."""
+@pytest.mark.parametrize("actions", [{}, {"count_to": "warn"}])
+def test_a_running_trials_row_gets_no_number(actions: dict[str, str]) -> None:
+    """Ray keeps statistics of every number, and logs each as a scalar of its own."""
+    rules = (*DEFAULT, CountTo(n=1)) if actions else DEFAULT
     result = row(1)
-    GuardStopper(POLICY)("t", result)
-    numbers = [v for v in result["tune_guard"].values() if not isinstance(v, str)]
-    assert numbers == [-1]
+    GuardStopper(Policy.default("loss", "min", rules=rules, actions=actions))(
+        "t", result
+    )
+    assert not [v for v in stamp_in(result).values() if isinstance(v, int | float)]
+    check_row(result)
 
 
 def test_a_warning_shows_in_the_row() -> None:
@@ -114,7 +120,7 @@ def test_a_warning_shows_in_the_row() -> None:
     )
     rows = [row(1), row(2), row(3)]
     assert cut_at(GuardStopper(policy), rows) is None
-    status = [r["tune_guard"]["status"] for r in rows]
+    status = [r["tune_guard/status"] for r in rows]
     assert status == ["running", "warned", "warned"]
 
 
@@ -122,7 +128,7 @@ def test_the_detail_is_strict_json_under_a_kilobyte() -> None:
     """A NaN is text in it."""
     result = row(1, math.nan, hostname="node-1")
     GuardStopper(POLICY)("t", result)
-    text = result["tune_guard"]["detail"]
+    text = result["tune_guard/detail"]
     detail = json.loads(text, parse_constant=pytest.fail)
     assert len(text.encode()) < 1000
     assert (detail["value"], detail["host"], detail["trial"]) == ("NaN", "node-1", "t")
@@ -145,14 +151,14 @@ def test_what_is_no_number_is_no_observation(loss: Any) -> None:
     """Such rows are stamped and cut nothing; only the huge number is infinite."""
     result = row(1, loss)
     assert cut_at(GuardStopper(POLICY), [result]) == (1 if loss == 10**400 else None)
-    assert set(result["tune_guard"]) == FIVE
+    assert set(stamp_in(result)) == FIVE
 
 
 def test_a_result_without_anything_is_stamped() -> None:
     """No metric, no step, no configuration."""
     result: dict[str, Any] = {}
     assert GuardStopper(POLICY)("t", result) is False
-    assert set(result["tune_guard"]) == FIVE
+    assert set(stamp_in(result)) == FIVE
 
 
 def test_a_step_that_is_nowhere_is_named_once(caplog: Any) -> None:
@@ -169,7 +175,7 @@ def test_steps_are_counted_in_the_step_keys_units() -> None:
     stopper = GuardStopper(POLICY, step_key="train/step")
     result = row(7, math.nan, train={"step": 4000.0})
     stopper("t", result)
-    assert result["tune_guard"]["step"] == 4000
+    assert result["tune_guard/step"] == 4000
 
 
 class _Hostile(Mapping[str, Any]):
@@ -195,7 +201,7 @@ def test_nothing_is_raised_into_the_sweep(caplog: Any) -> None:
     rows = [row(1), row(2, config=_Hostile(), since=1), row(3), row(4, since=1)]
     rows[3]["config"] = _Hostile()
     assert [stopper("t", r) for r in rows][:2] == [False, False]
-    assert all(set(r["tune_guard"]) == FIVE for r in rows)
+    assert all(set(stamp_in(r)) == FIVE for r in rows)
     assert len([m for m in caplog.messages if "could not be judged" in m]) == 1
 
 
@@ -209,11 +215,11 @@ def test_the_duplicate_last_row_is_not_judged_again() -> None:
     cut_at(stopper, [row(1), last])
     last["done"] = True
     assert stopper("t", last) is False
-    assert (last["tune_guard"]["status"], last["tune_guard"]["reason"]) == (
+    assert (last["tune_guard/status"], last["tune_guard/reason"]) == (
         "healthy",
         "",
     )
-    assert json.loads(last["tune_guard"]["detail"])["outcome"] == "completed"
+    assert json.loads(last["tune_guard/detail"])["outcome"] == "completed"
 
 
 def test_the_duplicate_of_an_only_row_is_no_retry() -> None:
@@ -223,8 +229,8 @@ def test_the_duplicate_of_an_only_row_is_no_retry() -> None:
     stopper("t", only)
     only["done"] = True
     stopper("t", only)
-    detail = json.loads(only["tune_guard"]["detail"])
-    assert (only["tune_guard"]["status"], detail["attempt"]) == ("healthy", 1)
+    detail = json.loads(only["tune_guard/detail"])
+    assert (only["tune_guard/status"], detail["attempt"]) == ("healthy", 1)
 
 
 def test_a_duplicate_of_a_trial_that_was_let_go_revives_nothing() -> None:
@@ -232,10 +238,10 @@ def test_a_duplicate_of_a_trial_that_was_let_go_revives_nothing() -> None:
     stopper = GuardStopper(POLICY)
     last = row(1, math.nan)
     assert stopper("t", last) is True
-    before = copy.deepcopy(last["tune_guard"])
+    before = copy.deepcopy(stamp_in(last))
     last["done"] = True
     assert stopper("t", last) is False
-    assert last["tune_guard"] == before
+    assert stamp_in(last) == before
     assert open_trials(stopper) == 0
 
 
@@ -243,8 +249,8 @@ def test_a_trial_that_is_done_itself_is_not_cut() -> None:
     """A NaN in the row with which it ends is a warning."""
     result = row(1, math.nan, done=True)
     assert GuardStopper(POLICY)("t", result) is False
-    assert result["tune_guard"]["status"] == "warned"
-    detail = json.loads(result["tune_guard"]["detail"])
+    assert result["tune_guard/status"] == "warned"
+    detail = json.loads(result["tune_guard/detail"])
     assert (detail["outcome"], detail["warnings"]) == ("completed", ["non_finite@1"])
 
 
@@ -252,7 +258,7 @@ def test_a_function_that_never_reported_completed() -> None:
     """Ray shows one row with done=True and nothing in it."""
     result = {"done": True, "trial_id": "t"}
     assert GuardStopper(POLICY)("t", result) is False
-    assert result["tune_guard"]["status"] == "healthy"
+    assert result["tune_guard/status"] == "healthy"
 
 
 @pytest.mark.parametrize("ended_by", ["ray", "callback"])
@@ -265,7 +271,7 @@ def test_trials_that_others_ended_are_let_go(ended_by: str) -> None:
         if ended_by == "ray":
             result["done"] = True
         else:
-            result["tune_guard"].ended = True
+            result["tune_guard/status"].ended = True
     assert open_trials(stopper) < 10
 
 
@@ -323,7 +329,7 @@ def test_a_record_says_which_attempt_it_was() -> None:
     stopper = GuardStopper(POLICY)
     result = row(3, math.nan, since=1)
     cut_at(stopper, [row(1), row(2), result])
-    assert json.loads(result["tune_guard"]["detail"])["attempt"] == 2
+    assert json.loads(result["tune_guard/detail"])["attempt"] == 2
 
 
 def test_a_trial_started_again_after_its_end_counts_on() -> None:
@@ -332,7 +338,7 @@ def test_a_trial_started_again_after_its_end_counts_on() -> None:
     stopper("t", row(1, math.nan))
     again = row(1, math.nan)
     stopper("t", again)
-    assert json.loads(again["tune_guard"]["detail"])["attempt"] == 2
+    assert json.loads(again["tune_guard/detail"])["attempt"] == 2
 
 
 def test_a_repeated_step_is_no_rewind() -> None:
@@ -364,7 +370,7 @@ def test_a_resume_starts_anew_only_what_is_bound_to_the_machine() -> None:
     rows = [row(n) for n in range(1, 5)] + [row(n, since=n - 4) for n in range(5, 12)]
     stopper = GuardStopper(policy)
     assert cut_at(stopper, rows) == 8
-    assert rows[7]["tune_guard"]["reason"] == "count_to"
+    assert rows[7]["tune_guard/reason"] == "count_to"
 
 
 def test_another_configuration_starts_everything_anew() -> None:
@@ -434,7 +440,7 @@ def test_a_state_that_cannot_be_read_raises_nothing(state: Any, caplog: Any) -> 
     stopper.__setstate__(state)
     result = row(1, math.nan)
     assert stopper("t", result) is False
-    assert set(result["tune_guard"]) == FIVE
+    assert set(stamp_in(result)) == FIVE
     stopper("t", row(2))
     (message,) = caplog.messages
     assert "the sweep goes on unguarded. Stop it, install" in message
@@ -547,20 +553,20 @@ def test_an_open_trial_is_under_four_kibibytes() -> None:
 # --------------------------------------------------------------------- stamps
 
 
-def test_a_copied_stamp_is_a_plain_dictionary() -> None:
+def test_a_copied_stamp_is_a_plain_text() -> None:
     """Whatever Ray sends to a worker or stores carries no monitor along."""
-    stamp = Stamp(status="running")
+    stamp = Stamp("running")
     stamp.monitor = object()  # type: ignore[assignment]
     for copied in (copy.deepcopy(stamp), reread(stamp)):
-        assert type(copied) is dict
-        assert copied == {"status": "running"}
+        assert type(copied) is str
+        assert copied == "running"
 
 
 def test_blame_and_tier_are_not_needed_to_read_a_row() -> None:
     """The stamp of a cut holds plain text and a number only."""
     result = row(1, math.nan)
     GuardStopper(POLICY)("t", result)
-    kinds = {type(value) for value in result["tune_guard"].values()}
+    kinds = {type(value) for value in reread(stamp_in(result)).values()}
     assert kinds == {str, int}
-    assert result["tune_guard"]["blame"] == str(Blame.CONFIG)
-    assert Tier.FATAL not in result["tune_guard"].values()
+    assert result["tune_guard/blame"] == str(Blame.CONFIG)
+    assert Tier.FATAL not in stamp_in(result).values()

@@ -13,8 +13,8 @@ from ray.tune.schedulers import ASHAScheduler, FIFOScheduler, TrialScheduler
 from tune_guard import Blame, ConfigError, Policy
 from tune_guard.ray import Watchdog, _engine
 from tune_guard.ray.outcome import error_fields
-from tune_guard.ray.rows import TOP, Stamp, stamp_of
-from tune_guard.record import Outcome
+from tune_guard.ray.rows import Stamp, stamp_of
+from tune_guard.record import STATUS, Outcome
 from tune_guard.rules import Stalled
 
 RULE = Stalled(timeout_s=60, first_report_s=300)
@@ -65,7 +65,7 @@ class Sweep:
 
     def report(self, trial: FakeTrial, step: int = 1) -> str:
         """Let a trial report."""
-        row: dict[str, Any] = {"loss": 1.0, "training_iteration": step, TOP: Stamp()}
+        row: dict[str, Any] = {"loss": 1.0, "training_iteration": step, STATUS: Stamp()}
         trial.run_metadata.last_result = row
         return self.watchdog.on_trial_result(self, trial, row)  # type: ignore[arg-type]
 

@@ -71,13 +71,13 @@ def stamped(step: int, reason: str = "", **values: Any) -> dict[str, Any]:
     """Return a row that the guard has stamped; with a reason, the cut."""
     detail = json.dumps({"schema": 1, "outcome": "guard", "metric": "loss"})
     stamp = {
-        "status": "stopped" if reason else "running",
-        "reason": reason,
-        "step": step if reason else -1,
-        "blame": "config" if reason else "",
-        "detail": detail if reason else "",
+        "tune_guard/status": "stopped" if reason else "running",
+        "tune_guard/reason": reason,
+        "tune_guard/step": step if reason else None,
+        "tune_guard/blame": "config" if reason else "",
+        "tune_guard/detail": detail if reason else "",
     }
-    return row(step, tune_guard=stamp, **values)
+    return row(step, **stamp, **values)
 
 
 def known(

@@ -77,7 +77,7 @@ def test_a_loss_of_zero_beside_a_nan_norm_is_not_the_best(
     """A trainer that filters NaN logs 0.0: the trial ranks by what came before."""
     norm = {"outcome": "guard", "metric": "grad_norm"}
     rows = [stamped(1, loss=0.9, grad_norm=1.0), stamped(2, "non_finite", loss=0.0)]
-    rows[1]["tune_guard"]["detail"] = norm
+    rows[1]["tune_guard/detail"] = norm
     experiment.trial("a_t0", rows)
     experiment.trial("b_t1", [row(1, loss=0.8) | {"trial_id": "t1"}])
     ranked = load_sweep(experiment.path).with_objective("loss", "min")

@@ -8,8 +8,10 @@ import pytest
 import torch
 from torch import nn
 
+from tests.schemas import stamp_in
 from tests.unit.worker.support import INF, NAN, backward, chain, guarded, policy, stops
 from tune_guard import ConfigError, Keys, Policy, TrialGuard
+from tune_guard.record import KEYS
 from tune_guard.rules import (
     AmpScaleCollapse,
     GradientExplosion,
@@ -236,17 +238,18 @@ def test_a_row_of_a_stopped_trial_says_why() -> None:
     guard = guarded()
     guard.check_step(NAN)
     row = guard.row({"val_loss": 0.5})
-    assert (row["done"], row["tune_guard"]["reason"]) == (True, "non_finite")
+    assert (row["done"], row["tune_guard/reason"]) == (True, "non_finite")
 
 
 def test_every_row_has_the_guards_columns() -> None:
     """The five values are there from the first row on, as a table needs it."""
     guard = guarded()
-    healthy = guard.row({"val_loss": 0.5})["tune_guard"]
+    healthy = guard.row({"val_loss": 0.5})
     guard.check_step(NAN)
-    sick = guard.row({"val_loss": 0.5})["tune_guard"]
-    assert healthy.keys() == sick.keys()
-    assert (healthy["status"], sick["status"]) == ("running", "stopped")
+    sick = guard.row({"val_loss": 0.5})
+    assert stamp_in(healthy).keys() == stamp_in(sick).keys() == set(KEYS)
+    status = (healthy["tune_guard/status"], sick["tune_guard/status"])
+    assert status == ("running", "stopped")
 
 
 def test_a_tensor_in_a_report_becomes_a_number() -> None:
