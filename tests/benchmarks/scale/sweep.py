@@ -1,70 +1,212 @@
-"""Results a second of a real Ray sweep, with the guard and without, in turns."""
+"""Results a second of a real Ray sweep, with the guard and without, in turns.
+
+Both sweeps live at the same time, each on its own cluster, and take turns of half a
+second: one is frozen while the other runs. From one second to the next a shared
+machine's pace changes by more than the guard costs, so that sweeps that run one after
+the other show the machine.
+"""
 
 from __future__ import annotations
 
+import mmap
+import signal
 import statistics
+import struct
+import subprocess
+import sys
 import tempfile
 import time
-from typing import Any
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
 
+import psutil
 import ray
 from ray import tune
 
+from examples import digits
 from tests.benchmarks.scale.limits import Limits
 from tune_guard import Policy
 from tune_guard.ray import GuardCallback, GuardStopper
 
-ROUNDS = 7
-TRIALS = 2
-RESULTS = 400
+TURNS = 60
+"""Of each, twice over: of two clusters the one begun first is the slower, by 1%."""
+TURN_S = 0.5
+AT_ONCE = 2
+WARM = 100
+"""Results before the first turn."""
+PATIENCE_S = 120.0
+
+_SEEN = struct.Struct("qd")
+_CODE = f"import sys; from {__name__} import run; run(*sys.argv[1:])"
 
 
-def train(config: dict[str, Any]) -> None:
-    """Report as fast as Ray takes it: the driver is the bottleneck."""
-    for step in range(RESULTS):
-        tune.report({"loss": 2.0 / (step + 1), "grad_norm": 1.0, "lr": 1e-3})
+# ------------------------------------------------------------------- a sweep
 
 
-def run(*, guarded: bool) -> tuple[float, float]:
-    """Run a sweep; return its results a second, and the driver's CPU ms for each."""
-    policy = Policy.default("loss", "min")
-    guard: dict[str, Any] = {}
+def trains(config: dict[str, Any]) -> None:
+    """Train on handwritten digits and report once an epoch, as the examples do."""
+    for report in digits.train(config, epochs=300):
+        tune.report(report)
+
+
+def reports_only(config: dict[str, Any]) -> None:
+    """Report as fast as Ray takes it: its driver alone decides the pace."""
+    for step in range(config["results"]):
+        tune.report({"val_loss": 2.0 / (step + 1), "grad_norm": 1.0, "lr": 1e-3})
+
+
+# Trials enough for all turns, and few enough to end if nobody ends them.
+LOADS: dict[str, tuple[Callable[[dict[str, Any]], None], int, dict[str, Any]]] = {
+    "trains": (
+        trains,
+        50,
+        {
+            "lr": 0.01,
+            "optimizer": "sgd",
+            "momentum": 0.5,
+            "weight_decay": 1e-4,
+            "batch_size": 64,
+            "hidden": 32,
+            "warmup_epochs": 0,
+            "schedule": "constant",
+        },
+    ),
+    "reports only": (reports_only, AT_ONCE, {"results": 50_000}),
+}
+
+
+class Counter(tune.Callback):
+    """Write into a file how many results came, and the driver's CPU seconds."""
+
+    def __init__(self, file: str) -> None:
+        self._map = _map(file)
+        self._count = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return nothing: Ray stores callbacks with the experiment."""
+        return {}
+
+    def on_trial_result(self, *args: Any, **info: Any) -> None:
+        """Count one more."""
+        self._count += 1
+        _SEEN.pack_into(self._map, 0, self._count, time.process_time())
+
+
+def _map(file: str) -> mmap.mmap:
+    with Path(file).open("r+b") as opened:
+        return mmap.mmap(opened.fileno(), _SEEN.size)
+
+
+def run(folder: str, load: str, kind: str) -> None:
+    """Run a sweep until somebody ends it: a guarded one or a plain one."""
+    policy, guarded = Policy.default("val_loss", "min"), kind == "guarded"
+    callbacks: list[tune.Callback] = [Counter(f"{folder}/seen")]
     if guarded:
-        guard = {"stop": GuardStopper(policy), "callbacks": [GuardCallback(policy)]}
-    with tempfile.TemporaryDirectory() as folder:
-        tuner = tune.Tuner(
-            train,
-            param_space={"x": tune.grid_search(list(range(TRIALS)))},
-            run_config=tune.RunConfig(storage_path=folder, verbose=0, **guard),
-        )
-        began_s, cpu_s = time.monotonic(), time.process_time()
-        grid = tuner.fit()
-        took_s, cpu_s = time.monotonic() - began_s, time.process_time() - cpu_s
-    assert all(r.metrics["training_iteration"] == RESULTS for r in grid)
-    results = TRIALS * RESULTS
-    return results / took_s, 1000 * cpu_s / results
+        callbacks.insert(0, GuardCallback(policy))
+    train, trials, config = LOADS[load]
+    ray.init("local", num_cpus=AT_ONCE, include_dashboard=False, log_to_driver=False)
+    tune.Tuner(
+        train,
+        param_space=config,
+        tune_config=tune.TuneConfig(num_samples=trials, reuse_actors=True),
+        run_config=tune.RunConfig(
+            storage_path=folder,
+            verbose=0,
+            stop=GuardStopper(policy) if guarded else None,
+            callbacks=callbacks,
+        ),
+    ).fit()
+
+
+# ----------------------------------------------------------- two, taking turns
+
+
+class Frozen:
+    """A sweep in processes of its own, which runs in its turns only."""
+
+    def __init__(self, folder: Path, load: str, kind: str) -> None:
+        folder.mkdir()
+        (folder / "seen").write_bytes(bytes(_SEEN.size))
+        self._map = _map(str(folder / "seen"))
+        self._log = folder / "log"
+        with self._log.open("wb") as log:
+            driver = subprocess.Popen(
+                [sys.executable, "-c", _CODE, str(folder), load, kind],
+                stdout=log,
+                stderr=log,
+            )
+        self._driver = psutil.Process(driver.pid)
+        self.rates: list[float] = []
+        self.cpu_s: list[float] = []
+
+    def __enter__(self) -> Self:
+        deadline_s = time.monotonic() + PATIENCE_S
+        while self.seen()[0] < WARM:
+            if not self._driver.is_running() or time.monotonic() > deadline_s:
+                self._tell(signal.SIGKILL)
+                msg = f"The sweep did not begin: {self._log.read_text()[-2000:]}"
+                raise RuntimeError(msg)
+            time.sleep(0.1)
+        self._tell(signal.SIGSTOP)
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._tell(signal.SIGKILL)
+
+    def seen(self) -> tuple[int, float]:
+        """Return how many results came, and the driver's CPU seconds by the last."""
+        count, cpu_s = _SEEN.unpack_from(self._map, 0)
+        return count, cpu_s
+
+    def turn(self) -> None:
+        """Run for one turn, and note the pace."""
+        (before, cpu_s), began_s = self.seen(), time.monotonic()
+        self._tell(signal.SIGCONT)
+        time.sleep(TURN_S)
+        self._tell(signal.SIGSTOP)
+        took_s, (after, cpu_now_s) = time.monotonic() - began_s, self.seen()
+        self.rates.append((after - before) / took_s)
+        self.cpu_s.append((cpu_now_s - cpu_s) / max(after - before, 1))
+
+    def _tell(self, signal_number: int) -> None:
+        """Signal the driver and all that it started; it was started here itself."""
+        for process in (self._driver, *self._driver.children(recursive=True)):
+            process.send_signal(signal_number)
 
 
 def measure(limits: Limits) -> None:
-    """Note the ratio of the medians; the two take turns, in turned order."""
-    ray.init(num_cpus=TRIALS, include_dashboard=False, log_to_driver=False)
-    try:
-        run(guarded=True)  # starts the workers
-        rates: dict[bool, list[float]] = {True: [], False: []}
-        cpu_ms: dict[bool, list[float]] = {True: [], False: []}
-        for turn in range(ROUNDS):
-            for guarded in (turn % 2 == 0, turn % 2 == 1):
-                rate, cpu = run(guarded=guarded)
-                rates[guarded].append(rate)
-                cpu_ms[guarded].append(cpu)
-            limits.say(
-                f"with {rates[True][-1]:.0f}/s, without {rates[False][-1]:.0f}/s"
-            )
-    finally:
-        ray.shutdown()
-    with_guard, without = map(statistics.median, (cpu_ms[True], cpu_ms[False]))
+    """Note the pace of trials that train, and of such as do nothing but report."""
+    ratio = _take_turns("trains", limits)
+    limits.at_least("trials that train, with / without", ratio, 0.97)
+    ratio = _take_turns("reports only", limits)
+    limits.say(f"trials that do nothing but report, with / without: {ratio:.3g}")
+
+
+def _take_turns(load: str, limits: Limits) -> float:
+    """Return the ratio of the mean paces; print them, and how sure it is."""
+    rates: dict[str, list[float]] = {"guarded": [], "plain": []}
+    cpu_s: dict[str, list[float]] = {"guarded": [], "plain": []}
+    for order in (("guarded", "plain"), ("plain", "guarded")):
+        with tempfile.TemporaryDirectory() as home, ExitStack() as both:
+            sweeps = {
+                kind: both.enter_context(Frozen(Path(home, kind), load, kind))
+                for kind in order
+            }
+            for turn in range(TURNS):
+                for kind in order if turn % 2 else reversed(order):
+                    sweeps[kind].turn()
+        for kind, sweep in sweeps.items():
+            rates[kind] += sweep.rates
+            cpu_s[kind] += sweep.cpu_s
+    with_guard, without = map(statistics.mean, rates.values())
+    limits.say(f"{load}: with {with_guard:.0f}/s, without {without:.0f}/s")
+    used_ms, plain_ms = (1e3 * statistics.median(each) for each in cpu_s.values())
     limits.say(
-        f"driver's CPU a result: with {with_guard:.2f} ms, without {without:.2f} ms"
+        f"driver's CPU a result: with {used_ms:.2f} ms, without {plain_ms:.2f} ms"
     )
-    with_guard, without = map(statistics.median, (rates[True], rates[False]))
-    limits.at_least("results a second, with / without", with_guard / without, 0.97)
+    gaps = [a - b for a, b in zip(*rates.values(), strict=True)]
+    error = statistics.stdev(gaps) / without / len(gaps) ** 0.5
+    limits.say(f"standard error of the ratio: {error:.3f}")
+    return with_guard / without
