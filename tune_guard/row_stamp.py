@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tune_guard.record import BLAME, DETAIL, REASON, STATUS, STEP, StopRecord
+from tune_guard.record import BLAME, DETAIL, REASON, STATUS, STEP, Status, StopRecord
 from tune_guard.strict_json import to_json
 
-RUNNING = {DETAIL: "", STATUS: "running", BLAME: "", STEP: None, REASON: ""}
+RUNNING = {DETAIL: "", STATUS: str(Status.RUNNING), BLAME: "", STEP: None, REASON: ""}
 """No number: Ray keeps statistics of each, and writes it to TensorBoard row by row."""
 
-WARNED = {**RUNNING, STATUS: "warned"}
+WARNED = {**RUNNING, STATUS: str(Status.WARNED)}
 
 
 def to_row(record: StopRecord) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tune_guard.events import (
     gpu_values,
     saved_s,
 )
-from tune_guard.listeners import announce, is_on
+from tune_guard.listeners import announce, is_on, wants_samples
 from tune_guard.ray import _engine, outcome
 from tune_guard.ray.rows import ITERATION, stamp_of, step_of
 from tune_guard.record import Outcome, StopRecord
@@ -56,11 +56,9 @@ class Announcer:
             )
 
     def sample(self, trial: Trial, result: Mapping[str, Any]) -> None:
-        """A trial reported: how is its GPU, and how near are its rules?
-
-        Called where somebody wants to know: see
-        :func:`~tune_guard.listeners.wants_samples`.
-        """
+        """A trial reported: how is its GPU, and how near are its rules?"""
+        if not wants_samples():
+            return
         values = gpu_values(result, self._policy.keys)
         stamp = stamp_of(result)
         monitor = stamp.monitor if stamp is not None else None

@@ -13,7 +13,6 @@ from ray.tune import Callback
 
 from tune_guard.coercion import to_number
 from tune_guard.evidence.settings import Evidence, checked
-from tune_guard.listeners import wants_samples
 from tune_guard.notices import Notices
 from tune_guard.policy import Policy
 from tune_guard.ray import _engine, setup_checks
@@ -71,7 +70,6 @@ class GuardCallback(Callback):
         self._notices = Notices()
         self._announcer = Announcer(self._policy)
         self._recorder = Recorder(self._policy, self._announcer, self._notices)
-        self._took_stock = False
         self._time_budget_s: float | None = None
         self._began_s = time.monotonic()
 
@@ -92,8 +90,7 @@ class GuardCallback(Callback):
 
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         """At the first step, see which trials a restored experiment brought."""
-        if not self._took_stock:
-            self._took_stock = True
+        if not self._recorder.knows_restored:
             self._safely(self._recorder.take_stock, trials)
             self._safely(_engine.survive_memory_kills, _engine.controller())
             self._safely(setup_checks.name_other_mode, self._policy, self._notices)
@@ -101,11 +98,7 @@ class GuardCallback(Callback):
 
     def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         """Notice when the experiment was stopped: Ray names no trial then."""
-        try:  # by the shortest way: this is asked after every result
-            if self._recorder.ended_silently(trials):
-                self._record_experiment_stop(trials)
-        except Exception as error:  # noqa: BLE001 - nothing may raise into a sweep
-            self._name_trouble("on_step_end", error)
+        self._safely(self._record_experiment_stop, trials)
 
     def on_trial_start(
         self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
@@ -127,8 +120,7 @@ class GuardCallback(Callback):
         if result.get(DONE):
             self._safely(self._keep_evidence, trial, result)
             self._safely(self._recorder.complete_row, trial, result)
-        if wants_samples():
-            self._safely(self._announcer.sample, trial, result)
+        self._safely(self._announcer.sample, trial, result)
 
     def on_trial_recover(
         self, iteration: int, trials: list[Trial], trial: Trial, **info: Any
@@ -167,13 +159,10 @@ class GuardCallback(Callback):
         try:
             do(*args)
         except Exception as error:  # noqa: BLE001 - nothing may raise into a sweep
-            self._name_trouble(do.__name__, error)
-
-    def _name_trouble(self, where: str, error: Exception) -> None:
-        self._notices.once(
-            f"callback:{where}:{type(error).__name__}",
-            f"A trial's end could not be recorded ({error!r}); the sweep goes on.",
-        )
+            self._notices.once(
+                f"callback:{do.__name__}:{type(error).__name__}",
+                f"A trial's end could not be recorded ({error!r}); the sweep goes on.",
+            )
 
     # --------------------------------------------------------- what they do
 
@@ -194,6 +183,8 @@ class GuardCallback(Callback):
         put_stamp(result, to_row(replace(record, evidence=name)))
 
     def _record_experiment_stop(self, trials: Sequence[Trial]) -> None:
+        if not self._recorder.ended_silently(trials):
+            return
         spent_s = time.monotonic() - self._began_s
         budget_s = self._time_budget_s
         out_of_time = budget_s is not None and spent_s >= budget_s

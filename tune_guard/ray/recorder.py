@@ -43,7 +43,12 @@ class Recorder:
         self._files = RecordFiles(notices)
         self._open: dict[str, Trial] = {}
         self._recorded: set[str] = set()
-        self._restored: set[str] = set()
+        self._restored: set[str] | None = None
+
+    @property
+    def knows_restored(self) -> bool:
+        """Whether it was seen which trials a restored experiment brought."""
+        return self._restored is not None
 
     def take_stock(self, trials: Sequence[Trial]) -> None:
         """See which trials a restored experiment brought, and which had ended."""
@@ -58,7 +63,7 @@ class Recorder:
         stamp = stamp_of(_engine.newest_row(trial))
         if stamp is not None:
             stamp.silent = None
-        if trial_id in self._restored:
+        if self._restored and trial_id in self._restored:
             self._restored.discard(trial_id)
             self._files.withdraw(trial)
         self._announcer.started(trial)

@@ -16,7 +16,7 @@ from tune_guard.events import (
     TrialEnded,
     TrialStarted,
 )
-from tune_guard.ray import announcer, callback
+from tune_guard.ray import announcer
 
 FATES = ["nan", "completes", "raises", "retried", "machine"]
 
@@ -57,7 +57,7 @@ def heard(sweep: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(announcer, "announce", events.append)
         patch.setattr(announcer, "is_on", lambda: True)
-        patch.setattr(callback, "wants_samples", lambda: True)
+        patch.setattr(announcer, "wants_samples", lambda: True)
         sweep(
             faulty,
             FATES,
