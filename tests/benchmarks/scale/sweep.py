@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -173,7 +173,8 @@ class Frozen:
     def _tell(self, signal_number: int) -> None:
         """Signal the driver and all that it started; it was started here itself."""
         for process in (self._driver, *self._driver.children(recursive=True)):
-            process.send_signal(signal_number)
+            with suppress(psutil.NoSuchProcess):  # the others must hear it all the same
+                process.send_signal(signal_number)
 
 
 def measure(limits: Limits) -> None:
