@@ -12,28 +12,33 @@ from typing import Any
 
 import ray
 from ray import tune
+from ray.tune.search.basic_variant import BasicVariantGenerator
 
 from examples import digits
 from tune_guard import Policy
+from tune_guard.policy import DEFAULT
 from tune_guard.ray import GuardCallback, GuardStopper, Watchdog
-from tune_guard.rules import Stalled
+from tune_guard.rules import Plateau, Stalled
+
+EPOCHS = 30
 
 
 def train(config: dict[str, Any]) -> None:
     """Train on handwritten digits and report once an epoch."""
-    for report in digits.train(config, epochs=30):
+    for report in digits.train(config, EPOCHS):
         tune.report(report)
 
 
 def policy() -> Policy:
-    """Return the default rules, and one for a trial that falls silent.
+    """Return the default rules, a plateau, and one for a trial that falls silent.
 
     On many machines one will hang sooner or later: the watchdog ends such a trial,
     and its retry keeps away from that node.
     """
-    default = Policy.default("val_loss", "min", warmup_steps=3)
-    rules = (*default.rules, Stalled(timeout_s=600.0))
-    return Policy.default("val_loss", "min", warmup_steps=3, rules=rules)
+    rules = (*DEFAULT, Plateau(patience=5), Stalled(timeout_s=600.0))
+    return Policy.default(
+        "val_loss", "min", warmup_steps=3, budget_steps=EPOCHS, rules=rules
+    )
 
 
 def main() -> None:
@@ -41,6 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("results", help="folder or URL that every node can write to")
     parser.add_argument("--trials", type=int, default=32)
+    parser.add_argument("--seed", type=int, help="draw the same trials each time")
     given = parser.parse_args()
 
     ray.init("auto", log_to_driver=False)  # RAY_ADDRESS, or the node that runs here
@@ -59,7 +65,10 @@ def main() -> None:
         train,
         param_space=space,
         tune_config=tune.TuneConfig(
-            num_samples=given.trials, scheduler=Watchdog(guarded), reuse_actors=True
+            num_samples=given.trials,
+            search_alg=BasicVariantGenerator(random_state=given.seed),
+            scheduler=Watchdog(guarded),
+            reuse_actors=True,
         ),
         run_config=tune.RunConfig(
             name="guarded_sweep",

@@ -44,7 +44,7 @@ def folder(
     }
     script = ROOT / "examples" / "cluster" / "sweep.sbatch"
     done = subprocess.run(
-        ["/bin/bash", script, folder / "results", "--trials", "2"],
+        ["/bin/bash", script, folder / "results", "--trials", "2", "--seed", "3"],
         env=job,
         capture_output=True,
         text=True,
@@ -56,10 +56,13 @@ def folder(
 
 
 def test_the_script_runs_a_guarded_sweep(folder: Path) -> None:
-    """Every trial has its record, and the report is written."""
+    """Every trial has its record, and the report is written.
+
+    With the seed one of the two is cut, which is no failure of the job.
+    """
     trials = load_sweep(str(folder / "results" / "guarded_sweep")).trials
-    assert len(trials) == 2
-    assert all(trial.outcome == "completed" or trial.reason for trial in trials)
+    assert sorted(trial.outcome for trial in trials) == ["completed", "guard"]
+    assert all(trial.reason for trial in trials if trial.outcome == "guard")
     assert (folder / "results" / "report.html").exists()
 
 
