@@ -27,7 +27,7 @@ demo: setup ## Run a Ray sweep and an Optuna study on real data, compare the rea
 test: setup ## Run every test
 	$(BIN)/pytest -q --doctest-modules tune_guard
 	$(BIN)/pytest -n 2 --ignore=tests/integration
-	$(BIN)/pytest tests/integration
+	$(BIN)/pytest -n 2 tests/integration
 
 check: setup ## Lint, formatting, types, direction of imports
 	$(BIN)/ruff check

@@ -24,7 +24,7 @@ from tests.integration.cluster.sweep import FIRST
 
 ROOT = Path(__file__).parents[3]
 SWEEP = Path(__file__).with_name("sweep.py")
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
