@@ -1,7 +1,7 @@
 """Results a second of a real Ray sweep, with the guard and without, in turns.
 
-Both sweeps live at the same time, each on its own cluster, and take turns of half a
-second: one is frozen while the other runs. From one second to the next a shared
+The sweeps live at the same time, each on its own cluster, and take turns of half a
+second: one runs while the others are frozen. From one second to the next a shared
 machine's pace changes by more than the guard costs, so that sweeps that run one after
 the other show the machine.
 """
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -29,9 +29,11 @@ from examples import digits
 from tests.benchmarks.scale.limits import Limits
 from tune_guard import Policy
 from tune_guard.ray import GuardCallback, GuardStopper
+from tune_guard.row_stamp import RUNNING
 
-TURNS = 60
-"""Of each, twice over: of two clusters the one begun first is the slower, by 1%."""
+ROUNDS, TURNS = 4, 25
+"""New clusters in each round: some are slower than others by 1%, often the one that was
+begun first."""
 TURN_S = 0.5
 AT_ONCE = 2
 WARM = 100
@@ -77,6 +79,19 @@ LOADS: dict[str, tuple[Callable[[dict[str, Any]], None], int, dict[str, Any]]] =
 }
 
 
+class FiveKeys(tune.Stopper):
+    """Write the guard's five keys into every row, and judge nothing."""
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        """Write them."""
+        result.update(RUNNING)
+        return False
+
+    def stop_all(self) -> bool:
+        """Return False."""
+        return False
+
+
 class Counter(tune.Callback):
     """Write into a file how many results came, and the driver's CPU seconds."""
 
@@ -100,11 +115,15 @@ def _map(file: str) -> mmap.mmap:
 
 
 def run(folder: str, load: str, kind: str) -> None:
-    """Run a sweep until somebody ends it: a guarded one or a plain one."""
-    policy, guarded = Policy.default("val_loss", "min"), kind == "guarded"
+    """Run a sweep until somebody ends it: plain, guarded, or with five keys more."""
+    policy = Policy.default("val_loss", "min")
     callbacks: list[tune.Callback] = [Counter(f"{folder}/seen")]
-    if guarded:
+    stop: tune.Stopper | None = None
+    if kind == "guarded":
         callbacks.insert(0, GuardCallback(policy))
+        stop = GuardStopper(policy)
+    elif kind == "five keys":
+        stop = FiveKeys()
     train, trials, config = LOADS[load]
     ray.init("local", num_cpus=AT_ONCE, include_dashboard=False, log_to_driver=False)
     tune.Tuner(
@@ -112,15 +131,12 @@ def run(folder: str, load: str, kind: str) -> None:
         param_space=config,
         tune_config=tune.TuneConfig(num_samples=trials, reuse_actors=True),
         run_config=tune.RunConfig(
-            storage_path=folder,
-            verbose=0,
-            stop=GuardStopper(policy) if guarded else None,
-            callbacks=callbacks,
+            storage_path=folder, verbose=0, stop=stop, callbacks=callbacks
         ),
     ).fit()
 
 
-# ----------------------------------------------------------- two, taking turns
+# ---------------------------------------------------------------- taking turns
 
 
 class Frozen:
@@ -179,35 +195,46 @@ class Frozen:
 
 def measure(limits: Limits) -> None:
     """Note the pace of trials that train, and of such as do nothing but report."""
-    ratio = _take_turns("trains", limits)
-    limits.at_least("trials that train, with / without", ratio, 0.97)
-    ratio = _take_turns("reports only", limits)
-    limits.say(f"trials that do nothing but report, with / without: {ratio:.3g}")
+    (guarded,) = _paces("trains", ("plain", "guarded"), limits)
+    limits.at_least("trials that train, with / without", guarded, 0.97)
+    kinds = ("plain", "guarded", "five keys")
+    guarded, keys = _paces("reports only", kinds, limits)
+    limits.say(f"trials that do nothing but report, with / without: {guarded:.3g}")
+    limits.say(f"the five keys alone, in every row of these: {keys:.3g}")
 
 
-def _take_turns(load: str, limits: Limits) -> float:
-    """Return the ratio of the mean paces; print them, and how sure it is."""
-    rates: dict[str, list[float]] = {"guarded": [], "plain": []}
-    cpu_s: dict[str, list[float]] = {"guarded": [], "plain": []}
-    for order in (("guarded", "plain"), ("plain", "guarded")):
-        with tempfile.TemporaryDirectory() as home, ExitStack() as both:
-            sweeps = {
-                kind: both.enter_context(Frozen(Path(home, kind), load, kind))
-                for kind in order
-            }
-            for turn in range(TURNS):
-                for kind in order if turn % 2 else reversed(order):
-                    sweeps[kind].turn()
-        for kind, sweep in sweeps.items():
+def _paces(load: str, kinds: Sequence[str], limits: Limits) -> list[float]:
+    """Return the paces beside that of the first kind; print how sure they are."""
+    rates: dict[str, list[float]] = {kind: [] for kind in kinds}
+    cpu_s: dict[str, list[float]] = {kind: [] for kind in kinds}
+    for number in range(ROUNDS):
+        first = number % len(kinds)
+        for kind, sweep in _take_turns(load, [*kinds[first:], *kinds[:first]]).items():
             rates[kind] += sweep.rates
             cpu_s[kind] += sweep.cpu_s
-    with_guard, without = map(statistics.mean, rates.values())
-    limits.say(f"{load}: with {with_guard:.0f}/s, without {without:.0f}/s")
-    used_ms, plain_ms = (1e3 * statistics.median(each) for each in cpu_s.values())
-    limits.say(
-        f"driver's CPU a result: with {used_ms:.2f} ms, without {plain_ms:.2f} ms"
-    )
-    gaps = [a - b for a, b in zip(*rates.values(), strict=True)]
-    error = statistics.stdev(gaps) / without / len(gaps) ** 0.5
-    limits.say(f"standard error of the ratio: {error:.3f}")
-    return with_guard / without
+    plain = rates[kinds[0]]
+    base = statistics.mean(plain)
+    ratios = []
+    for kind in kinds:
+        pace, used_s = statistics.mean(rates[kind]), statistics.median(cpu_s[kind])
+        gaps = [a - b for a, b in zip(rates[kind], plain, strict=True)]
+        error = statistics.stdev(gaps) / base / len(gaps) ** 0.5
+        limits.say(
+            f"{load}, {kind}: {pace:.0f}/s, {pace / base:.3f} +- {error:.3f},"
+            f" driver's CPU {used_s * 1e3:.2f} ms a result"
+        )
+        ratios.append(pace / base)
+    return ratios[1:]
+
+
+def _take_turns(load: str, order: Sequence[str]) -> dict[str, Frozen]:
+    """Begin a sweep of each kind, let each run in its turns, and end them."""
+    with tempfile.TemporaryDirectory() as home, ExitStack() as begun:
+        sweeps = {
+            kind: begun.enter_context(Frozen(Path(home, kind), load, kind))
+            for kind in order
+        }
+        for turn in range(TURNS):
+            for kind in order if turn % 2 else reversed(order):
+                sweeps[kind].turn()
+    return sweeps
