@@ -23,6 +23,8 @@ from tune_guard.rules import Stalled
 if TYPE_CHECKING:
     from ray.tune.experiment import Trial
 
+    from tune_guard.verdict import Verdict
+
 _LOOKS = 20
 """Looks within the shortest time that is too long."""
 
@@ -37,17 +39,17 @@ class _Heard:
     Args:
         actor: The attempt's process; another one is another attempt.
 
-        at_s: When it was heard of, on this process's own clock.
+        at_s: When it was heard of, in seconds for which this process has listened.
 
         reported: Whether the attempt has reported.
 
-        ended: Whether it was ended for its silence.
+        verdict: Why it was ended, if it was.
     """
 
     actor: Any
     at_s: float
     reported: bool = False
-    ended: bool = False
+    verdict: Verdict | None = None
 
 
 class Watchdog(WrappingScheduler):
@@ -62,7 +64,9 @@ class Watchdog(WrappingScheduler):
     training writes every thread's stack into the evidence shortly before.
 
     Time is counted by this process: it does not run while the sweep is
-    interrupted, nor while a trial is paused or waits for resources.
+    interrupted, nor while a trial is paused or waits for resources. Nor does it run
+    while the driver itself is held up, by a storage that does not answer or a slow
+    callback: it hears no trial then.
 
     A node whose machine broke a trial, by this or by a
     :class:`~tune_guard.worker.HardwareFault`, is avoided when that trial runs
@@ -111,11 +115,13 @@ class Watchdog(WrappingScheduler):
         self._pause_s = min(_MOST_S, shortest / _LOOKS)
         self._next_s = 0.0
         self._clock: Callable[[], float] = time.monotonic
+        self._asked_s: float | None = None
+        self._listened_s = 0.0
         self._heard: dict[str, _Heard] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the times: they are this process's own."""
-        mine = ("_heard", "_clock", "_next_s")
+        mine = ("_heard", "_clock", "_next_s", "_asked_s", "_listened_s")
         return {name: v for name, v in self.__dict__.items() if name not in mine}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -127,7 +133,7 @@ class Watchdog(WrappingScheduler):
 
         Ray asks several times a second, also when nothing can be started.
         """
-        now_s = self._clock()
+        now_s = self._listening_s()
         if now_s >= self._next_s and self._action != "off":
             self._next_s = now_s + self._pause_s
             try:
@@ -140,8 +146,11 @@ class Watchdog(WrappingScheduler):
         self, tune_controller: Any, trial: Trial, result: dict[str, Any]
     ) -> str:
         """A trial is heard of; let the scheduler decide about its result."""
-        actor = _engine.process_of(trial)
-        self._heard[trial.trial_id] = _Heard(actor, self._clock(), reported=True)
+        now_s = self._listening_s()
+        heard = self._hear(trial, now_s)
+        heard.at_s, heard.reported = now_s, True
+        if heard.verdict is not None:  # sent before its process was gone
+            _note(result, heard.verdict)
         return super().on_trial_result(tune_controller, trial, result)
 
     def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
@@ -160,6 +169,18 @@ class Watchdog(WrappingScheduler):
         )
 
     # ------------------------------------------------------------------- looking
+
+    def _listening_s(self) -> float:
+        """Return the seconds for which this process has listened to its trials.
+
+        A long time since the last question was spent elsewhere, and counts as a
+        short one: whatever the trials reported meanwhile is not heard yet.
+        """
+        now_s, asked_s = self._clock(), self._asked_s
+        if asked_s is not None:
+            self._listened_s += min(now_s - asked_s, self._pause_s)
+        self._asked_s = now_s
+        return self._listened_s
 
     def _look(self, tune_controller: Any, now_s: float) -> None:
         running = {
@@ -185,9 +206,8 @@ class Watchdog(WrappingScheduler):
 
     def _end(self, trial: Trial, heard: _Heard, silent_s: float) -> None:
         """Note the reason where whoever records the end finds it, and end it."""
-        if heard.ended:
+        if heard.verdict is not None:
             return
-        heard.ended = True
         row = _engine.newest_row(trial)
         step = step_of(row, None) if heard.reported else -1
         verdict = self._rule.verdict(
@@ -196,8 +216,14 @@ class Watchdog(WrappingScheduler):
         if self._action == "warn":
             self._notices.once(f"{trial.trial_id}:stalled", verdict.message)
             return
-        stamp = stamp_of(row)
-        if stamp is None:
-            stamp = put_stamp(row, RUNNING)
-        stamp.silent = verdict
+        heard.verdict = verdict
+        _note(row, verdict)
         _engine.end_process(trial)
+
+
+def _note(row: dict[str, Any], verdict: Verdict) -> None:
+    """Leave the verdict in a trial's newest row."""
+    stamp = stamp_of(row)
+    if stamp is None:
+        stamp = put_stamp(row, RUNNING)
+    stamp.silent = verdict

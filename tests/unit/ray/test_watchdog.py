@@ -99,6 +99,37 @@ def test_a_trial_that_reports_is_left_alone(ended: list[str]) -> None:
     assert ended == []
 
 
+def test_time_does_not_run_while_the_driver_is_held_up(ended: list[str]) -> None:
+    """Nobody hears the trials then, however long it lasts."""
+    trial = FakeTrial()
+    sweep = Sweep(Watchdog(POLICY), trial)
+    sweep.report(trial)
+    for _ in range(5):
+        sweep.now_s += 1000.0
+        sweep.wait(1)
+    sweep.report(trial)
+    assert ended == []
+    sweep.wait(59)
+    assert ended == []
+    sweep.wait(2)
+    assert ended == ["t"]
+
+
+def test_a_report_that_was_on_its_way_keeps_the_reason(ended: list[str]) -> None:
+    """The process is ended, and its last report comes in: the record is of that row."""
+    trial = FakeTrial()
+    sweep = Sweep(Watchdog(POLICY), trial)
+    sweep.report(trial)
+    sweep.wait(61)
+    sweep.report(trial, step=2)
+    stamp = stamp_of(trial.run_metadata.last_result)
+    assert stamp is not None
+    assert stamp.silent is not None
+    assert stamp.silent.reason == "stalled"
+    sweep.wait(100)
+    assert ended == ["t"]
+
+
 def test_the_first_report_has_more_time(ended: list[str]) -> None:
     """Imports, data sets and compilation come before it."""
     sweep = Sweep(Watchdog(POLICY), FakeTrial())
