@@ -18,7 +18,7 @@ class Stalled(Rule):
     Fires when ``timeout_s`` seconds have passed since the last report, or
     ``first_report_s`` since the trial began to run and reported nothing yet. No
     report tells of it, so that a watchdog must look:
-    :class:`~tune_guard.ray.GuardScheduler` on Ray's driver, which ends the
+    :class:`~tune_guard.ray.Watchdog` on Ray's driver, which ends the
     trial's process, and :class:`~tune_guard.TrialGuard` in the training process,
     which writes down every thread's stack shortly before. Without a watchdog the
     rule is inactive. The stop is blamed on the infrastructure: a deadlock, a lost
