@@ -7,12 +7,11 @@ does for all that write to the databases: some of them need an empty one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-HERE = Path(__file__).parent.relative_to(Path(__file__).parents[2]).as_posix()
+HERE = "tests/integration/"
 DATABASES = ("optuna", "test_load_sweep_optuna.py")
 
 
@@ -24,13 +23,12 @@ class ByFolder(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, _ = nodeid.partition("::")
-        if not file.startswith(f"{HERE}/"):
+        if not file.startswith(HERE):
             return file
-        part = file.removeprefix(f"{HERE}/").partition("/")[0]
+        part = file.removeprefix(HERE).partition("/")[0]
         return "databases" if part in DATABASES else part
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_xdist_make_scheduler(
     config: pytest.Config, log: Callable[..., None]
 ) -> ByFolder:
